@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 import reffree
 from reffree.encoders.aliases import PACKAGED, is_installed
-from reffree.encoders.batching import planned
+from reffree.encoders.batching import make_batches
 from reffree.encoders.embed import distinct_texts
 from reffree.encoders.models import find_model
 from reffree.encoders.options import PACKAGES, ModelSettings
@@ -79,7 +79,7 @@ def own_batches(encoder: SentenceTransformerEncoder, units: Sequence[str]) -> li
     """Token lengths of the batches that reffree makes."""
     limits = (encoder.batch_tokens, encoder.enough)
     texts = list(dict.fromkeys(units))
-    batches = planned(texts, encoder._tokeniser, lambda: limits)
+    batches = make_batches(texts, encoder._tokeniser, lambda: limits)
     return [[read.length for read in batch.reads] for batch in batches]
 
 

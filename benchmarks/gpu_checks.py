@@ -18,7 +18,7 @@ from gpu_costs import BATCH_TOKENS, CARDS, MATMUL_SHARE, MEMORY_SHARE, MINILM, D
 
 import reffree
 from reffree.encoders.base import encode_texts
-from reffree.encoders.batching import planned
+from reffree.encoders.batching import make_batches
 from reffree.encoders.cache import EmbeddingCache, make_rows
 from reffree.encoders.embed import distinct_texts
 from reffree.encoders.models import find_model
@@ -123,7 +123,7 @@ def _python() -> dict[str, float]:
     for words in (15, 45):
         texts = texts_of(TOKENISED, words)
         tokens = sum(encoder.count_tokens(texts)) / len(texts)
-        made = best(lambda t=texts: list(planned(t, tokeniser, lambda: (BATCH_TOKENS, None))))  # type: ignore[misc]
+        made = best(lambda t=texts: list(make_batches(t, tokeniser, lambda: (BATCH_TOKENS, None))))  # type: ignore[misc]
         inside = best(lambda t=texts: fast.encode_batch_fast(t))  # type: ignore[misc]
         found.append((tokens, 1e6 * (made - inside) / len(texts)))
     (short, least), (long, most) = found

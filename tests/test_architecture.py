@@ -134,7 +134,7 @@ def test_public_names():
 
 HEAVY = (
     *("torch", "numpy", "sentence_transformers", "transformers", "scipy", "rich", "pandas"),
-    *("faiss", "altair", "pydantic", "yaml"),
+    *("altair", "pydantic", "yaml"),
 )
 
 

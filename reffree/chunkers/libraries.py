@@ -8,8 +8,7 @@ Docling reads the text as Markdown. LlamaIndex and docling have extras of their 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any, ClassVar, Literal
@@ -54,8 +53,14 @@ class LangChainRecursive(Chunker):
         options = settings_of(self)
         if "separator" in options:
             options["separator"] = SEPARATORS[str(options["separator"])]
-        with _without_warnings():
+        # LangChain logs a line for every chunk that is too long; the remark says it once.
+        logger = logging.getLogger("langchain_text_splitters.base")
+        level = logger.level
+        logger.setLevel(logging.ERROR)
+        try:
             chunks = getattr(module, self.splitter)(**options).split_text(text)
+        finally:
+            logger.setLevel(level)
         return locate(text, chunks, lambda shared: len(shared) <= self.chunk_overlap)
 
 
@@ -69,18 +74,6 @@ class LangChainCharacter(LangChainRecursive):
     always: ClassVar[str | None] = (
         "cuts at one separator only, so chunks may be longer than chunk_size"
     )
-
-
-@contextmanager
-def _without_warnings() -> Iterator[None]:
-    """LangChain logs a line for every chunk that is too long; the remark says it once."""
-    logger = logging.getLogger("langchain_text_splitters.base")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
 
 
 class Chonkie(Chunker):

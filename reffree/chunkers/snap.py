@@ -94,6 +94,12 @@ def snap(chunks: Sequence[Span], sentences: Sequence[Span]) -> tuple[Segmentatio
         nearest = min(near, key=lambda i: (abs(starts[i] - start), i))
         boundaries.add(nearest)
         distances.append(abs(starts[nearest] - start))
+    chunk_starts = [start for start, _ in chunks]
+    reached = list(accumulate((end for _, end in chunks), max))
+    outside = 0
+    for start, end in sentences:
+        last = bisect_left(chunk_starts, end) - 1  # the last that starts before the sentence ends
+        outside += last < 0 or reached[last] <= start
     shares = [max(0, before[1] - start) for before, (start, _) in pairwise(chunks)]
     segmentation = Segmentation.from_boundaries(sorted(boundaries - {0}), len(sentences))
     report = SnapReport(
@@ -103,19 +109,8 @@ def snap(chunks: Sequence[Span], sentences: Sequence[Span]) -> tuple[Segmentatio
         moved=sum(distance > 0 for distance in distances),
         distance=sum(distances),
         furthest=max(distances, default=0),
-        outside=_count_outside(chunks, sentences),
+        outside=outside,
         overlapping=sum(share > 0 for share in shares),
         shared=sum(shares),
     )
     return segmentation, report
-
-
-def _count_outside(chunks: Sequence[Span], sentences: Sequence[Span]) -> int:
-    """Return how many sentences no chunk touches."""
-    starts = [start for start, _ in chunks]
-    reached = list(accumulate((end for _, end in chunks), max))
-    count = 0
-    for start, end in sentences:
-        last = bisect_left(starts, end) - 1  # the last chunk that starts before the sentence ends
-        count += last < 0 or reached[last] <= start
-    return count

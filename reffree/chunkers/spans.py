@@ -24,7 +24,13 @@ _IN_ORDER = "chunks in the order in which they start"
 
 def spans_of(text: str, returned: object) -> list[Span]:
     """Read what a function returned: an iterable of chunks or of ``(start, end)`` pairs."""
-    chunks = _as_list(returned)
+    if not isinstance(returned, Iterable) or isinstance(returned, (str, bytes)):
+        raise InputError(
+            f"{type(returned).__name__} from the chunker",
+            expected="a list of chunks, as strings or as (start, end)",
+            remedy="return such a list, or yield its items",
+        )
+    chunks = list(returned)
     if all(isinstance(chunk, str) for chunk in chunks):
         return locate(text, [chunk for chunk in chunks if isinstance(chunk, str)])
     return trimmed(text, [_read_pair(chunk, number) for number, chunk in enumerate(chunks, 1)])
@@ -51,7 +57,8 @@ def locate(
             continue
         inside = _inside(squeezed, wanted, start, end)
         if may_share is not None:
-            found = next((i for i in inside if may_share(_shared(text, positions, i, end))), -1)
+            shared = (text[positions[i] : positions[end - 1] + 1] for i in inside)
+            found = next((i for i, each in zip(inside, shared, strict=True) if may_share(each)), -1)
             found = found if found >= 0 else squeezed.find(wanted, end)
             found = found if found >= 0 or not inside else inside[-1]
         elif squeezed.startswith(wanted, end):
@@ -81,11 +88,6 @@ def _inside(squeezed: str, wanted: str, start: int, end: int) -> list[int]:
         found.append(at)
         at = squeezed.find(wanted, at + 1, end + len(wanted) - 1)
     return found
-
-
-def _shared(text: str, positions: Sequence[int], start: int, end: int) -> str:
-    """Return the text from one place of the squeezed text to another."""
-    return text[positions[start] : positions[end - 1] + 1]
 
 
 def _not_found(number: int, chunk: str, *, is_earlier: bool) -> InputError:
@@ -131,16 +133,6 @@ def check_order(chunks: Sequence[Span]) -> None:
                 expected=_IN_ORDER,
                 remedy="sort them, and leave out the smaller of two with one start",
             )
-
-
-def _as_list(returned: object) -> list[object]:
-    if isinstance(returned, Iterable) and not isinstance(returned, (str, bytes)):
-        return list(returned)
-    raise InputError(
-        f"{type(returned).__name__} from the chunker",
-        expected="a list of chunks, as strings or as (start, end)",
-        remedy="return such a list, or yield its items",
-    )
 
 
 def _read_pair(chunk: object, number: int) -> Span:

@@ -36,29 +36,25 @@ ROUNDING = {"float32": 1e-5, "tf32": 1e-2, "float16": 1e-2, "bfloat16": 1e-1}
 def _options(*names: str) -> Decorator:
     """Return options of what encodes, as every command has them."""
     hints = get_type_hints(Encoding, include_extras=True)
-    beside = {name: option_in(hints[name]) for name in names}
-    return option_group(
-        *(
-            click_option(OptionOf(name, hints[name], option.initial, option))
-            for name, option in beside.items()
-            if option is not None
-        )
-    )
+    options = [(name, hints[name], option_in(hints[name])) for name in names]
+    return option_group(*(click_option(OptionOf(n, h, o.initial, o)) for n, h, o in options if o))
 
 
-_encoders_option = click.option(
-    "--encoder",
-    "encoders",
-    multiple=True,
-    metavar="NAME",
-    cls=SectionOption,
-    section="Encoder",
-    shell_complete=complete("encoders"),
-    help="Alias (reffree models), folder, hub id or http://host/v1#model, with settings as in "
-    "mpnet:pooling=cls; may be repeated.  [default: minilm]",
-)
 _cache_option = _options("cache")
-_encoding_options = option_group(_encoders_option, _options("drop", "device", "offline", "cache"))
+_encoding_options = option_group(
+    click.option(
+        "--encoder",
+        "encoders",
+        multiple=True,
+        metavar="NAME",
+        cls=SectionOption,
+        section="Encoder",
+        shell_complete=complete("encoders"),
+        help="Alias (reffree models), folder, hub id or http://host/v1#model, with settings as in "
+        "mpnet:pooling=cls; may be repeated.  [default: minilm]",
+    ),
+    _options("drop", "device", "offline", "cache"),
+)
 
 
 def _folder(cache: str | None) -> Path:
@@ -67,8 +63,10 @@ def _folder(cache: str | None) -> Path:
     return Path(cache) if cache else cache_folder()
 
 
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:,.1f} MB"
+def _megabytes(*paths: Path) -> str:
+    from reffree.encoders.cache import size_of
+
+    return f"{sum(map(size_of, paths)) / 1e6:,.1f} MB"
 
 
 @click.group(name="cache")
@@ -80,36 +78,26 @@ def command() -> None:
 @_cache_option
 def list_files(cache: str | None) -> None:
     """Show every cache file (encoder, revision, vectors, size) and the graphs of backends."""
-    from reffree.encoders.cache import (
-        GRAPHS,
-        EmbeddingCache,
-        cache_files,
-        old_files,
-        other_files,
-        recall,
-        size_of,
-    )
+    from reffree.encoders import cache as store
 
     folder = _folder(cache)
-    paths, graphs = cache_files(folder), other_files(folder, GRAPHS)
+    paths, graphs = store.cache_files(folder), store.other_files(folder, store.GRAPHS)
     for path in paths:
         try:
-            with EmbeddingCache(path) as opened:
+            with store.EmbeddingCache(path) as opened:
                 spec, n, dimension = opened.meta["spec"], opened.n_rows, opened.dimension or 0
         except CacheError as error:
             tell(f"{path.stem}  {error}")
             continue
         encoder = f"{spec.get('name')}@{spec.get('revision')}"
-        tell(f"{path.stem}  {encoder}  {n:,} vectors of {dimension}  {_megabytes(size_of(path))}")
+        tell(f"{path.stem}  {encoder}  {n:,} vectors of {dimension}  {_megabytes(path)}")
     for graph in graphs:
-        encoder = recall(graph / "measured.json").get("encoder", "(unreadable)")
-        tell(f"{graph.name}  {encoder}  graph  {_megabytes(size_of(graph))}")
-    size = sum(map(size_of, [*paths, *graphs]))
+        encoder = store.recall(graph / "measured.json").get("encoder", "(unreadable)")
+        tell(f"{graph.name}  {encoder}  graph  {_megabytes(graph)}")
     files = f"{counted(len(paths), 'cache file')} and {counted(len(graphs), 'graph')}"
-    tell(f"{files}, {_megabytes(size)}, in {folder}", err=True)
-    if old := old_files(folder):
-        size = sum(map(size_of, old))
-        others = f"{counted(len(old), 'file')} of other versions of reffree, {_megabytes(size)}"
+    tell(f"{files}, {_megabytes(*paths, *graphs)}, in {folder}", err=True)
+    if old := store.cache_files(folder, old=True):
+        others = f"{counted(len(old), 'file')} of other versions of reffree, {_megabytes(*old)}"
         tell_notes([f"{others}: remove with reffree cache rm --old"])
 
 
@@ -120,27 +108,20 @@ def list_files(cache: str | None) -> None:
 @_cache_option
 def remove_files(names: tuple[str, ...], everything: bool, old: bool, cache: str | None) -> None:
     """Remove files or graphs by NAME, as reffree cache ls has it (a unique beginning will do)."""
-    from reffree.encoders.cache import (
-        FACTS,
-        GRAPHS,
-        cache_files,
-        choose_files,
-        old_files,
-        other_files,
-        remove,
-    )
+    from reffree.encoders import cache as store
 
     if bool(names) + everything + old != 1:
         raise click.UsageError("name the files, or pass one of --all and --old.")
     folder = _folder(cache)
-    chosen = [*cache_files(folder), *other_files(folder, GRAPHS)]
+    chosen = [*store.cache_files(folder), *store.other_files(folder, store.GRAPHS)]
     if names:
-        chosen = choose_files(names, chosen)
+        chosen = store.choose_files(names, chosen)
     else:
-        chosen = [*(chosen if everything else []), *old_files(folder)]
-    facts = other_files(folder, FACTS) if everything else []
-    freed = remove([*chosen, *facts])
-    tell(f"removed {counted(len(chosen), 'file')}, {_megabytes(freed)}")
+        chosen = [*(chosen if everything else []), *store.cache_files(folder, old=True)]
+    facts = store.other_files(folder, store.FACTS) if everything else []
+    freed = _megabytes(*chosen, *facts)
+    store.remove([*chosen, *facts])
+    tell(f"removed {counted(len(chosen), 'file')}, {freed}")
 
 
 @command.command(cls=PagedCommand, name="verify")

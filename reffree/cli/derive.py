@@ -174,7 +174,8 @@ def run_study(declaration: Declaration, given: Mapping[str, Any]) -> None:
     beside = [file for files in named.values() for file in files.values()]
     out = Output.of(given["output_format"], given["output"], input_files(given, *beside))
     check_encoding(options, given.get("embeddings"))
-    corpora = read_corpora(given)
+    needs_text = declaration.function != "agreement"  # it looks at boundaries alone
+    corpora = read_corpora(given, text_needed=needs_text)
     if named and len(corpora) > 1:
         raise click.UsageError(
             f"--{next(iter(named))} with {len(corpora)} corpora: name one CORPUS."

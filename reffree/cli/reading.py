@@ -184,7 +184,7 @@ def read_inputs(
     return corpus, read_vectors(corpus, given["embeddings"])
 
 
-def read_corpora(given: Mapping[str, Any]) -> dict[str, Corpus]:
+def read_corpora(given: Mapping[str, Any], *, text_needed: bool = True) -> dict[str, Corpus]:
     """Read every argument as a corpus of its own, called by its file's name."""
     from reffree.formats import corpus_names
 
@@ -192,7 +192,10 @@ def read_corpora(given: Mapping[str, Any]) -> dict[str, Corpus]:
     for option, flag in (("system_files", "--system"), ("embeddings", "--embeddings")):
         if len(named) > 1 and given.get(option):
             raise click.UsageError(f"{flag} with {len(named)} corpora: name one CORPUS.")
-    return {name: read_corpus({**given, "corpora": (path,)}) for name, path in named.items()}
+    return {
+        name: read_corpus({**given, "corpora": (path,)}, text_needed=text_needed)
+        for name, path in named.items()
+    }
 
 
 def read_vectors(corpus: Corpus, file: Path | None) -> Embeddings | None:

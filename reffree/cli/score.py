@@ -23,6 +23,7 @@ from reffree.cli.reading import (
     read_corpus,
     read_vectors,
 )
+from reffree.util.bounds import check_limit
 from reffree.util.errors import check_documents, shorten
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ def command(only: tuple[str, ...], limits: dict[str, float], **given: Any) -> No
     options = given_options(DECLARATION, given)
     check_encoding(options, given["embeddings"])
     _check_limits(limits, options.get("metrics", ()))
+    check_limit("null_draws", options.get("null", 0), f"--null {options.get('null')}")
     if only and not (options.get("explain") or options.get("per_document")):
         raise click.UsageError(
             "--only is for what --explain or --per-document shows: add one of them."

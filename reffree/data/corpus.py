@@ -7,7 +7,7 @@ corpus (`Corpus.of_checked`, `Corpus.with_system`, …) is not checked again.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from numbers import Real
@@ -15,7 +15,7 @@ from typing import Any
 
 from reffree.data.segmentation import Segmentation
 from reffree.util.bounds import check_limit
-from reffree.util.errors import InputError, Place, counted, located, shorten, visible
+from reffree.util.errors import InputError, Place, counted, located, mistake, shorten, visible
 
 GOLD = "gold"
 TIMES = "times"
@@ -53,22 +53,16 @@ class Document:
         """Check everything, drop units without text and reindex the segmentations to match."""
         place = place or Place()
         if not is_name(id):
-            raise InputError(
-                f"the document id {shorten(repr(id))}",
-                expected="a non-empty string without control characters",
-                remedy='give every document an "id" of its own, in quotes',
-                place=place,
-            )
+            found = f"the document id {shorten(repr(id))}"
+            remedy = 'give every document an "id" of its own, in quotes'
+            raise mistake(place, found, "a non-empty string without control characters", remedy)
         place = replace(place, document=id)
         units = _check_units(units, place)
         kept = tuple(bool(unit.strip()) for unit in units)
         if not any(kept):
-            raise InputError(
-                f"{counted(len(units), 'unit')} without any text" if units else "no units",
-                expected="at least one unit with text",
-                remedy="remove the document or restore its text",
-                place=place,
-            )
+            found = f"{counted(len(units), 'unit')} without any text" if units else "no units"
+            expected = "at least one unit with text"
+            raise mistake(place, found, expected, "remove the document or restore its text")
         if speakers is not None:
             speakers = _check_speakers(speakers, len(units), place)
         document = cls(
@@ -92,12 +86,8 @@ class Document:
         # A system called "gold" is the gold segmentation under another key.
         named = checked.pop(GOLD, checked_gold)
         if checked_gold is not None and named != checked_gold:
-            raise InputError(
-                f"a gold segmentation and another system called {GOLD!r}",
-                expected="one gold segmentation",
-                remedy="rename the system",
-                place=place,
-            )
+            found = f"a gold segmentation and another system called {GOLD!r}"
+            raise mistake(place, found, "one gold segmentation", "rename the system")
         return replace(document, gold=named, golds=checked_golds, systems=checked)
 
     def __post_init__(self) -> None:
@@ -109,6 +99,12 @@ class Document:
     def n_dropped(self) -> int:
         """Units that take no part: without text, or left out by an option."""
         return len(self.kept) - len(self.units)
+
+    @property
+    def segmentations(self) -> dict[str, Segmentation]:
+        """Gold, where there is one, and the systems, by name."""
+        gold = {} if self.gold is None else {GOLD: self.gold}
+        return {**gold, **self.systems}
 
     @property
     def references(self) -> tuple[Segmentation, ...]:
@@ -141,34 +137,28 @@ class Document:
         """
         place = replace(place or self.place, document=self.id)
         if isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
-            raise InputError(
-                f"{shorten(values)} as scores",
-                expected="a list of numbers, one for every gap between units",
-                remedy="write them as [0.1, 0.9]",
-                place=place,
-            )
+            found = f"{shorten(values)} as scores"
+            expected = "a list of numbers, one for every gap between units"
+            raise mistake(place, found, expected, "write them as [0.1, 0.9]")
         for i, value in enumerate(values):
             is_number = isinstance(value, Real) and not isinstance(value, bool)
             if not is_number or not math.isfinite(value):
-                raise InputError(
-                    f"score {i + 1} of {len(values)}, {shorten(value)}",
-                    expected="a finite number",
-                    remedy="score every gap, with a low number where there can be no boundary",
-                    place=place,
-                )
+                found = f"score {i + 1} of {len(values)}, {shorten(value)}"
+                remedy = "score every gap, with a low number where there can be no boundary"
+                raise mistake(place, found, "a finite number", remedy)
         if len(values) == len(self.units) - 1:
             return [float(value) for value in values]
         if len(values) == len(self.kept) - 1:
             return keep_scores(values, self.kept)
-        raise InputError(
-            counted(len(values), "score"),
-            expected=f"{len(self.kept) - 1}, one for every gap between the document's "
-            f"{counted(len(self.kept), 'unit')}",
-            remedy="leave out the document's end"
-            if len(values) == len(self.kept)
-            else "score this version of the corpus again",
-            place=place,
+        units = counted(len(self.kept), "unit")
+        expected = f"{len(self.kept) - 1}, one for every gap between the document's {units}"
+        is_longer = len(values) == len(self.kept)
+        remedy = (
+            "leave out the document's end"
+            if is_longer
+            else "score this version of the corpus again"
         )
+        raise mistake(place, counted(len(values), "score"), expected, remedy)
 
     def align(
         self, value: Segmentation | Sequence[int], place: Place | None = None
@@ -184,12 +174,10 @@ class Document:
             return segmentation
         if segmentation.n_units == len(self.kept):
             return segmentation.keep(self.kept)
-        raise InputError(
-            f"a segmentation that covers {counted(segmentation.n_units, 'unit')}",
-            expected=f"{len(self.kept)}, the number of units in the document",
-            remedy="run the segmenter again on this version of the corpus",
-            place=place,
-        )
+        found = f"a segmentation that covers {counted(segmentation.n_units, 'unit')}"
+        expected = f"{len(self.kept)}, the number of units in the document"
+        remedy = "run the segmenter again on this version of the corpus"
+        raise mistake(place, found, expected, remedy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,9 +190,7 @@ class Corpus:
     def __post_init__(self) -> None:
         """Refuse no documents, repeated ids and systems that miss documents."""
         if not self.documents:
-            raise InputError(
-                "no documents", expected="at least one", remedy="check that the file is not empty"
-            )
+            raise mistake(None, "no documents", "at least one", "check that the file is not empty")
         first: dict[str, Place] = {}
         for document in self.documents:
             refuse_repeat(document, first)
@@ -273,12 +259,8 @@ class Corpus:
         has_gold = any(document.gold is not None for document in self.documents)
         known = {*self.documents[0].systems, *others, *([GOLD] if has_gold else [])}
         if name in known:
-            raise InputError(
-                "the system a second time",
-                expected="every system name once",
-                remedy="give the other segmentation another name",
-                place=place,
-            )
+            remedy = "give the other segmentation another name"
+            raise mistake(place, "the system a second time", "every system name once", remedy)
 
     def with_system(
         self,
@@ -293,7 +275,7 @@ class Corpus:
         """
         place = replace(place or Place(), system=name)
         self.check_new_system(name, place=place)
-        self._check_ids(segmentations, places or {}, place, "system file", lacking_system)
+        self._check_ids(segmentations, places or {}, place, "segmentation")
         documents = []
         for document in self.documents:
             at = replace((places or {}).get(document.id, place), system=name)
@@ -316,14 +298,12 @@ class Corpus:
         _check_system_name(name, place)
         if not isinstance(scores, Mapping):
             if len(scores) != len(self):
-                raise InputError(
-                    f"scores of {counted(len(scores), 'document')}",
-                    expected=f"{len(self)}, a list for every document of the corpus",
-                    remedy="give them in corpus order, or by document id",
-                    place=place,
-                )
+                found = f"scores of {counted(len(scores), 'document')}"
+                expected = f"{len(self)}, a list for every document of the corpus"
+                remedy = "give them in corpus order, or by document id"
+                raise mistake(place, found, expected, remedy)
             scores = {each.id: values for each, values in zip(self, scores, strict=True)}
-        self._check_ids(scores, places or {}, place, "scores", _lacking_scores)
+        self._check_ids(scores, places or {}, place, "list of scores")
         return tuple(
             document.align_scores(
                 scores[document.id], replace((places or {}).get(document.id, place), system=name)
@@ -337,23 +317,19 @@ class Corpus:
         places: Mapping[str, Place],
         place: Place,
         what: str,
-        lacking: Callable[[int, int, Place], InputError],
     ) -> None:
         """Refuse ids that the corpus does not have, and documents that are not given."""
         known = {document.id for document in self.documents}
         for id in given:
             if id not in known:
-                raise InputError(
-                    "a document that the corpus does not have",
-                    expected=f"one of its {counted(len(known), 'id')}, "
-                    f"such as {self.documents[0].id!r}",
-                    remedy=f"check that {what} and corpus belong together",
-                    place=replace(places.get(id, place), system=place.system, document=id),
-                )
+                at = replace(places.get(id, place), system=place.system, document=id)
+                found = "a document that the corpus does not have"
+                expected = f"one of its {counted(len(known), 'id')}, such as {self[0].id!r}"
+                raise mistake(at, found, expected, "check that it belongs to this corpus")
         for document in self.documents:
             if document.id not in given:
-                absent = len(known) - len(given)
-                raise lacking(absent, len(known), replace(place, document=document.id))
+                at = replace(place, document=document.id)
+                raise lacking_system(len(known) - len(given), len(known), at, what)
 
     def only_systems(self, names: Iterable[str]) -> Corpus:
         """Return the corpus with these of its systems; gold stays."""
@@ -391,32 +367,18 @@ def refuse_repeat(document: Document, first: dict[str, Place]) -> None:
     if document.id in first:
         earlier = replace(first[document.id], document=None)
         where = f", first at {earlier}" if str(earlier) else ""
-        raise InputError(
-            f"the id a second time{where}",
-            expected="every document once",
-            remedy="rename or remove one of the two",
-            place=document.place,
-        )
+        remedy = "rename or remove one of the two"
+        raise mistake(document.place, f"the id a second time{where}", "every document once", remedy)
     first[document.id] = document.place
 
 
-def lacking_system(missing: int, documents: int, place: Place) -> InputError:
+def lacking_system(
+    missing: int, documents: int, place: Place, what: str = "segmentation"
+) -> InputError:
     """Say that some documents lack a system, the first of them at ``place``."""
-    return InputError(
-        f"no segmentation ({missing} of {documents} documents lack it)",
-        expected="one for every document of the corpus",
-        remedy="add the missing ones, so that systems are compared on the same text",
-        place=place,
-    )
-
-
-def _lacking_scores(missing: int, documents: int, place: Place) -> InputError:
-    return InputError(
-        f"no scores ({missing} of {documents} documents lack them)",
-        expected="a score per gap of every document of the corpus",
-        remedy="add the missing ones",
-        place=place,
-    )
+    found = f"no {what} ({missing} of {documents} documents lack it)"
+    remedy = "add the missing ones, so that systems are compared on the same text"
+    return mistake(place, found, "one for every document of the corpus", remedy)
 
 
 def clock(seconds: float) -> str:
@@ -440,36 +402,21 @@ def _is_span(value: object) -> bool:
 def _tuple(value: object) -> tuple[int, ...]:
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
         return tuple(value)
-    raise InputError(
-        f"the segmentation {shorten(value)}",
-        expected="a list of segment lengths",
-        remedy="write masses such as [3, 4], or convert the file with reffree convert",
-    )
+    remedy = "write masses such as [3, 4], or convert the file with reffree convert"
+    raise mistake(None, f"the segmentation {shorten(value)}", "a list of segment lengths", remedy)
 
 
 def _check_units(units: object, place: Place) -> tuple[str, ...]:
     if isinstance(units, (str, bytes)) or not isinstance(units, Sequence):
-        raise InputError(
-            f"{type(units).__name__} as units",
-            expected="a list of strings",
-            remedy="split the text into sentences or utterances first",
-            place=place,
-        )
+        remedy = "split the text into sentences or utterances first"
+        raise mistake(place, f"{type(units).__name__} as units", "a list of strings", remedy)
     for i, unit in enumerate(units):
         if not isinstance(unit, str):
-            raise InputError(
-                f"unit {i + 1} of {len(units)} is {shorten(unit)} ({type(unit).__name__})",
-                expected="a string",
-                remedy="write the unit as text in quotes",
-                place=place,
-            )
+            found = f"unit {i + 1} of {len(units)} is {shorten(unit)} ({type(unit).__name__})"
+            raise mistake(place, found, "a string", "write the unit as text in quotes")
         if not unit.isascii() and any("\ud800" <= character <= "\udfff" for character in unit):
-            raise InputError(
-                f"half a character in unit {i + 1} of {len(units)}",
-                expected="text that UTF-8 can hold",
-                remedy="replace the lone surrogate",
-                place=place,
-            )
+            found = f"half a character in unit {i + 1} of {len(units)}"
+            raise mistake(place, found, "text that UTF-8 can hold", "replace the lone surrogate")
     longest = max(map(len, units), default=0)
     check_limit("unit_characters", longest, f"a unit of {longest:,} characters", place)
     return tuple(units)
@@ -484,24 +431,16 @@ def _check_speakers(speakers: object, n_units: int, place: Place) -> tuple[str, 
         found = "a speaker that is not a string"
     else:
         return tuple(speakers)
-    raise InputError(
-        found,
-        expected=f"{n_units} strings, one for every unit",
-        remedy="repeat the speaker for every unit or leave the field out",
-        place=place,
-    )
+    remedy = "repeat the speaker for every unit or leave the field out"
+    raise mistake(place, found, f"{n_units} strings, one for every unit", remedy)
 
 
 def _check_system_name(name: object, place: Place) -> str:
     """Refuse what cannot name a system."""
     if isinstance(name, str) and is_name(name):
         return name
-    raise InputError(
-        f"the system name {shorten(repr(name))}",
-        expected="a non-empty string without control characters",
-        remedy="rename the system",
-        place=place,
-    )
+    expected = "a non-empty string without control characters"
+    raise mistake(place, f"the system name {shorten(repr(name))}", expected, "rename the system")
 
 
 def is_name(value: object) -> bool:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import Segmentation
-from reffree.util.errors import InputError, counted
+from reffree.util.errors import counted, mistake
 
 BACKCHANNELS = frozenset(
     {
@@ -113,12 +113,9 @@ KINDS: dict[str, Callable[[Sequence[str]], list[bool]]] = {
 def _only(document: Document, kept: NDArray[np.bool_]) -> Document:
     """Return a document without some of its units."""
     if not kept.any():
-        raise InputError(
-            f"nothing but units to leave out ({counted(len(kept), 'unit')})",
-            expected="at least one unit that takes part",
-            remedy="remove the document, or leave out --drop",
-            place=document.place,
-        )
+        found = f"nothing but units to leave out ({counted(len(kept), 'unit')})"
+        expected = "at least one unit that takes part"
+        raise mistake(document.place, found, expected, "remove the document, or leave out --drop")
     if kept.all():
         return document
     mask = tuple(kept.tolist())

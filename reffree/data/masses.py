@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reffree.data.segmentation import Segmentation
-from reffree.util.errors import InputError, Place
+from reffree.util.errors import InputError, Place, mistake
 
 Masses = NDArray[np.int64]
 """(hypotheses, segments): masses, padded with zeros at the end of each row."""
@@ -54,23 +54,16 @@ def mass_matrix(
     if isinstance(hypotheses, np.ndarray):
         matrix = hypotheses
         if matrix.ndim != 2 or not matrix.shape[1] or matrix.dtype.kind not in "iu":
-            raise _refusal(
-                f"a matrix of shape {matrix.shape} and type {matrix.dtype}", n_units, name
-            )
-        matrix = np.require(
-            matrix, np.int64, ["C", "W"]
-        )  # the one kind that loops are compiled for
+            found = f"a matrix of shape {matrix.shape} and type {matrix.dtype}"
+            raise _refusal(found, n_units, name)
+        matrix = np.require(matrix, np.int64, ["C", "W"])  # as loops are compiled for
     else:
         rows = [h.masses if isinstance(h, Segmentation) else h for h in hypotheses]
-        if not all(
-            issubclass(kind, (Sequence, np.ndarray)) for kind in {type(row) for row in rows}
-        ):
-            raise InputError(
-                "hypotheses that are not lists",
-                expected="a list of hypotheses, each a list of masses",
-                remedy="write [[3, 4]] for the single hypothesis [3, 4]",
-                place=Place(document=name),
-            )
+        kinds = {type(row) for row in rows}
+        if not all(issubclass(kind, (Sequence, np.ndarray)) for kind in kinds):
+            expected = "a list of hypotheses, each a list of masses"
+            remedy = "write [[3, 4]] for the single hypothesis [3, 4]"
+            raise mistake(Place(document=name), "hypotheses that are not lists", expected, remedy)
         matrix = _padded(rows, n_units, name, first)
     total = matrix.sum(1)
     bad = np.zeros(len(matrix), dtype=bool)
@@ -164,9 +157,5 @@ def masses_from_gaps(gaps: NDArray[np.bool_]) -> Masses:
 
 def _refusal(found: str, n_units: int | None, name: str | None) -> InputError:
     covering = "" if n_units is None else f" that sum to {n_units}, the number of units"
-    return InputError(
-        found,
-        expected=f"positive masses{covering}",
-        remedy="run the segmenter again on these units",
-        place=Place(document=name),
-    )
+    remedy = "run the segmenter again on these units"
+    return mistake(Place(document=name), found, f"positive masses{covering}", remedy)

@@ -14,8 +14,8 @@ mixtures are added. Everything here keeps four promises:
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Mapping
+from dataclasses import astuple, dataclass, fields
 from typing import ClassVar
 
 import numpy as np
@@ -23,7 +23,7 @@ import numpy as np
 from reffree.data.corpus import GOLD, Corpus
 from reffree.data.segmentation import Segmentation
 from reffree.util.bounds import MANY, check_number, check_whole
-from reffree.util.errors import InputError, UnknownNameError
+from reffree.util.errors import UnknownNameError, mistake
 from reffree.util.naming import parse_named, settings_of
 from reffree.util.seeds import rng_for
 
@@ -38,9 +38,7 @@ class EditCounts:
 
     def __add__(self, other: EditCounts) -> EditCounts:
         """Add up, kind by kind."""
-        return EditCounts(
-            self.removed + other.removed, self.inserted + other.inserted, self.moved + other.moved
-        )
+        return EditCounts(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +70,10 @@ class Amount:
         """Refuse both, neither where one is needed, and values out of range."""
         given = [option for option in ("k", "share") if getattr(self, option) is not None]
         if len(given) == 2 or (self.needs_amount and not given):
-            raise InputError(
-                " and ".join(given) or "neither k nor share",
-                expected="a number of boundaries (k) or a share of them (share)",
-                remedy=f"write {self.name}:k=2 or {self.name}:share=0.3",
-            )
-        if self.k is not None:
-            object.__setattr__(self, "k", _whole("k", self.k))
-        if self.share is not None:
-            object.__setattr__(self, "share", _share("share", self.share, self.largest_share))
+            found = " and ".join(given) or "neither k nor share"
+            expected = "a number of boundaries (k) or a share of them (share)"
+            raise mistake(None, found, expected, f"write {self.name}:k=2 or {self.name}:share=0.3")
+        _check_numbers(self, {"share": self.largest_share})
 
     def count(self, segmentation: Segmentation, rng: np.random.Generator) -> int:
         """Boundaries meant in this document."""
@@ -144,11 +137,6 @@ class Transposition(Amount):
     whole: ClassVar[str] = "distance"
     needs_amount: ClassVar[bool] = False
 
-    def __post_init__(self) -> None:
-        """Refuse values out of range, and k with share."""
-        Amount.__post_init__(self)
-        object.__setattr__(self, "distance", _whole("distance", self.distance))
-
     def __call__(self, segmentation: Segmentation, rng: np.random.Generator) -> Perturbed:
         """Perturb one segmentation."""
         k = self.count(segmentation, rng)
@@ -177,23 +165,17 @@ class Mixture:
         """Refuse both forms at once, neither, and values out of range."""
         parts = (self.removal, self.insertion, self.transposition)
         if (self.share is None) == (parts == (None, None, None)):
-            raise InputError(
-                "no strength" if self.share is None else "a share and the strength of a part",
-                expected="share, or any of removal, insertion and transposition",
-                remedy="write mixture:share=0.3 or mixture:removal=0.1,insertion=0.2",
-            )
-        for option in ("share", "removal", "insertion", "transposition"):
-            value = getattr(self, option)
-            if value is not None:
-                largest = MANY if option == "insertion" else 1.0
-                object.__setattr__(self, option, _share(option, value, largest))
-        object.__setattr__(self, "distance", _whole("distance", self.distance))
+            found = "no strength" if self.share is None else "a share and the strength of a part"
+            expected = "share, or any of removal, insertion and transposition"
+            remedy = "write mixture:share=0.3 or mixture:removal=0.1,insertion=0.2"
+            raise mistake(None, found, expected, remedy)
+        _check_numbers(
+            self, {"share": 1.0, "removal": 1.0, "insertion": MANY, "transposition": 1.0}
+        )
         if (self.removal or 0.0) + (self.transposition or 0.0) > 1:
-            raise InputError(
-                f"removal = {self.removal} and transposition = {self.transposition}",
-                expected="shares of the boundaries that add up to 1 at most",
-                remedy="lower one of them: no boundary is both removed and moved",
-            )
+            found = f"removal = {self.removal} and transposition = {self.transposition}"
+            remedy = "lower one of them: no boundary is both removed and moved"
+            raise mistake(None, found, "shares of the boundaries that add up to 1 at most", remedy)
 
     def __call__(self, segmentation: Segmentation, rng: np.random.Generator) -> Perturbed:
         """Perturb one segmentation."""
@@ -301,12 +283,9 @@ def _sources(corpus: Corpus, source: str) -> tuple[Segmentation, ...]:
         return known[source]
     if source != GOLD:
         raise UnknownNameError("system", source, known)
-    raise InputError(
-        "no gold to perturb",
-        expected="gold in every document",
-        remedy="add gold or perturb a system instead",
-        place=next(document.place for document in corpus if document.gold is None),
-    )
+    place = next(document.place for document in corpus if document.gold is None)
+    remedy = "add gold or perturb a system instead"
+    raise mistake(place, "no gold to perturb", "gold in every document", remedy)
 
 
 def edit_boundaries(
@@ -383,12 +362,16 @@ def _rounded(expected: float, rounding: float) -> int:
     return below + (rounding < expected - below)
 
 
-def _share(option: str, value: float, largest: float) -> float:
-    check_number(option, value, 0, largest, remedy="write 0.3 for three in ten boundaries")
-    return float(value)
-
-
-def _whole(option: str, value: int) -> int:
-    """Return a number of things as Python's own; refuse anything else."""
-    check_whole(option, value, remedy="write 2 for two boundaries or units")
-    return int(value)
+def _check_numbers(perturbation: Amount | Mixture, largest: Mapping[str, float]) -> None:
+    """Refuse shares beyond the largest and other numbers that are not whole; make them Python's."""
+    for field in fields(perturbation):
+        value = getattr(perturbation, field.name)
+        if value is None:
+            continue
+        if field.name in largest:
+            remedy = "write 0.3 for three in ten boundaries"
+            check_number(field.name, value, 0, largest[field.name], remedy=remedy)
+        else:
+            check_whole(field.name, value, remedy="write 2 for two boundaries or units")
+        kind = float if field.name in largest else int
+        object.__setattr__(perturbation, field.name, kind(value))

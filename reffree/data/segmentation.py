@@ -8,7 +8,7 @@ from itertools import accumulate, groupby, pairwise
 from numbers import Integral
 from typing import Literal, Self, get_args
 
-from reffree.util.errors import InputError, shorten
+from reffree.util.errors import mistake, shorten
 
 Convention = Literal["end", "start", "gap"]
 CONVENTIONS: tuple[str, ...] = get_args(Convention)
@@ -30,18 +30,13 @@ class Segmentation:
         """Refuse anything that is not a non-empty sequence of positive integers."""
         masses = self.masses
         if isinstance(masses, (str, bytes)) or not isinstance(masses, Sequence) or not masses:
-            raise InputError(
-                shorten(masses) if masses or isinstance(masses, (str, bytes)) else "no masses",
-                expected="a non-empty list of segment lengths",
-                remedy="give one positive integer per segment, such as [3, 4]",
-            )
+            found = shorten(masses) if masses or isinstance(masses, (str, bytes)) else "no masses"
+            remedy = "give one positive integer per segment, such as [3, 4]"
+            raise mistake(None, found, "a non-empty list of segment lengths", remedy)
         for mass in masses:
             if isinstance(mass, bool) or not isinstance(mass, Integral) or mass < 1:
-                raise InputError(
-                    f"the segment length {shorten(repr(mass))}",
-                    expected="a positive integer",
-                    remedy=_mass_remedy(masses),
-                )
+                found = f"the segment length {shorten(repr(mass))}"
+                raise mistake(None, found, "a positive integer", _mass_remedy(masses))
         object.__setattr__(self, "masses", tuple(map(int, masses)))
 
     def __len__(self) -> int:
@@ -64,11 +59,9 @@ class Segmentation:
         inner = sorted(set(boundaries))
         if inner and not 0 < inner[0] <= inner[-1] < n_units:
             outside = inner[0] if inner[0] <= 0 else inner[-1]
-            raise InputError(
-                f"the boundary {outside}",
-                expected=f"an index from 1 to {n_units - 1} in a document of {n_units} units",
-                remedy="count the units before the boundary and leave out the document's ends",
-            )
+            expected = f"an index from 1 to {n_units - 1} in a document of {n_units} units"
+            remedy = "count the units before the boundary and leave out the document's ends"
+            raise mistake(None, f"the boundary {outside}", expected, remedy)
         return cls(tuple(b - a for a, b in pairwise([0, *inner, n_units])))
 
     @classmethod
@@ -80,11 +73,8 @@ class Segmentation:
         """
         for label in labels:
             if label not in (0, 1):
-                raise InputError(
-                    f"the label {shorten(label)}",
-                    expected="0 or 1",
-                    remedy="use segment ids or masses for anything but boundary labels",
-                )
+                remedy = "use segment ids or masses for anything but boundary labels"
+                raise mistake(None, f"the label {shorten(label)}", "0 or 1", remedy)
         if convention == "gap":
             inner, n_units = [i + 1 for i, label in enumerate(labels) if label], len(labels) + 1
         elif convention == "end":
@@ -106,33 +96,30 @@ class Segmentation:
         one of another length fits no convention: both are refused unless ``convention`` settles it.
         """
         if set(text) - {"0", "1"}:
-            raise InputError(
-                f"the string {shorten(text)!r}",
-                expected="only the characters 0 and 1",
-                remedy="strip ids and separators from the boundary string",
-            )
+            found = f"the string {shorten(text)!r}"
+            remedy = "strip ids and separators from the boundary string"
+            raise mistake(None, found, "only the characters 0 and 1", remedy)
         wanted = {"gap": n_units - 1, "end": n_units, "start": n_units}
         if convention is None:
             if len(text) not in wanted.values():
-                raise InputError(
-                    f"a boundary string of {len(text)} characters for {n_units} units",
-                    expected=f"{n_units} characters (one per unit) or {n_units - 1} (one per gap)",
-                    remedy="check that the string and the text belong to the same document",
-                )
+                found = f"a boundary string of {len(text)} characters for {n_units} units"
+                expected = f"{n_units} characters (one per unit) or {n_units - 1} (one per gap)"
+                remedy = "check that the string and the text belong to the same document"
+                raise mistake(None, found, expected, remedy)
             if len(text) == n_units > 1 and text[0] == "1":
-                raise InputError(
+                raise mistake(
+                    None,
                     f"a boundary string that starts with 1, {shorten(text)!r}, for {n_units} units",
-                    expected="one reading, but 1 may end a segment (convention end) "
+                    "one reading, but 1 may end a segment (convention end) "
                     "or start one (convention start)",
-                    remedy="choose with --format NAME:convention=end or convention=start",
+                    "choose with --format NAME:convention=end or convention=start",
                 )
             convention = "gap" if len(text) == n_units - 1 else "end"
         elif len(text) != wanted[convention]:
-            raise InputError(
-                f"a boundary string of {len(text)} characters for {n_units} units",
-                expected=f"{wanted[convention]} characters under the convention {convention!r}",
-                remedy="choose another convention or check that text and string belong together",
-            )
+            found = f"a boundary string of {len(text)} characters for {n_units} units"
+            expected = f"{wanted[convention]} characters under the convention {convention!r}"
+            remedy = "choose another convention or check that text and string belong together"
+            raise mistake(None, found, expected, remedy)
         return cls.from_labels([int(character) for character in text], convention)
 
     def to_labels(self, convention: Convention = "end") -> tuple[int, ...]:

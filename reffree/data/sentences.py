@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from reffree.util.errors import InputError, Place
+from reffree.util.errors import Place, mistake
 from reffree.util.optional import require
 
 LIBRARY = "sentencex"
@@ -24,16 +24,14 @@ def sentence_spans(
     of a related language or of English. ``user`` is who needs it, for the error without it, and
     ``place`` where.
     """
-    found = require(
-        LIBRARY,
-        lambda name: InputError(
-            f"no installed {LIBRARY}",
-            expected=f"this library, since {user} needs it",
-            remedy=f"install it with pip install {LIBRARY}, or all that are known with "
-            "pip install 'reffree[chunkers]'",
-            place=place or Place(system=user),
-        ),
+    every = "all that are known with pip install 'reffree[chunkers]'"
+    missing = mistake(
+        place or Place(system=user),
+        f"no installed {LIBRARY}",
+        f"this library, since {user} needs it",
+        f"install it with pip install {LIBRARY}, or {every}",
     )
+    found = require(LIBRARY, lambda name: missing)
     spans = []
     for piece in found.get_sentence_boundaries(language, text.translate(_PLAIN)):
         start, end = piece["start_index"], piece["end_index"]

@@ -10,7 +10,7 @@ import os
 import re
 from dataclasses import dataclass
 from ipaddress import ip_address
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from reffree.util.errors import EncoderError, OptionError, shorten
 
@@ -80,7 +80,10 @@ def parse_address(name: str) -> Address:
     if not _MODEL.fullmatch(parts.fragment):
         model = "signs that no model's name has" if parts.fragment else "no model"
         raise _refusal(host, f"{model} behind #")
-    return Address(_url(parts, host, port), parts.fragment)
+    name = f"[{host}]" if ":" in host else host
+    path = parts.path.rstrip("/").removesuffix("/embeddings")
+    url = f"{parts.scheme.lower()}://{name}{'' if port is None else f':{port}'}{path}"
+    return Address(url, parts.fragment)
 
 
 def api_key(address: Address) -> str | None:
@@ -117,13 +120,6 @@ def refuse_endpoint(name: str | None, what: str) -> None:
             f"encoder {shorten(str(address), 200)!r}: found an endpoint for {what}; expected a "
             "model that is loaded here; choose an alias, a folder or a hub id"
         )
-
-
-def _url(parts: SplitResult, host: str, port: int | None) -> str:
-    """Put an address together in one way, whatever its capitals and slashes."""
-    name = f"[{host}]" if ":" in host else host
-    path = parts.path.rstrip("/").removesuffix("/embeddings")
-    return f"{parts.scheme.lower()}://{name}{'' if port is None else f':{port}'}{path}"
 
 
 def _keys() -> list[str]:

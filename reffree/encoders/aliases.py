@@ -91,9 +91,9 @@ def packaged_folder(alias: str, *, check_weights: bool = True) -> Path:
     folder = _installed(model)
     absent = [model.package] if folder is None else [n for n in model.needs if not _has(n)]
     if folder is None or absent:
+        expected = " and ".join([f"{model.package} {model.version}", *model.needs])
         raise EncoderError(
-            f"encoder {alias!r}: found no installed package {absent[0]}; expected "
-            f"{' and '.join([f'{model.package} {model.version}', *model.needs])}; run "
+            f"encoder {alias!r}: found no installed package {absent[0]}; expected {expected}; run "
             f"{model.install}"
         )
     check_files(model, folder, check_weights=check_weights)
@@ -108,24 +108,19 @@ def is_installed(alias: str) -> bool:
 
 def check_files(model: PackagedModel, folder: Path, *, check_weights: bool = True) -> None:
     """Refuse the package unless every file is the one whose hash is known, and none is added."""
-    for name, expected in model.files.items():
-        if not (folder / name).is_file():
-            found = "no file"
-        elif name == model.weights and not check_weights:
-            continue
-        else:
-            found = sha256(folder / name)
-        if found != expected:
-            raise EncoderError(
-                f"{folder / name}: found sha256 {found}; expected {expected}; the package "
-                f"{model.package} is not the release reffree trusts: reinstall version "
-                f"{model.version}"
-            )
+    expected = dict(model.files)
+    if not check_weights and (folder / model.weights).is_file():
+        del expected[model.weights]
+    found = {n: sha256(folder / n) if (folder / n).is_file() else "no file" for n in expected}
+    for name in (name for name in expected if found[name] != expected[name]):
+        raise EncoderError(
+            f"{folder / name}: found sha256 {found[name]}; expected {expected[name]}; the package "
+            f"{model.package} is not the release reffree trusts: reinstall version {model.version}"
+        )
     if not model.is_whole_folder:
         return
     present = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
-    unknown = sorted(present - model.files.keys() - UNREAD_FILES)
-    if unknown:
+    if unknown := sorted(present - model.files.keys() - UNREAD_FILES):
         raise EncoderError(
             f"{folder / unknown[0]}: found a file that does not belong to the model; expected only "
             f"those of {model.package} {model.version}; reinstall that version"

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import logging
 import shutil
 import tempfile
 import threading
 import time
-import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,8 +26,9 @@ import torch
 from numpy.typing import NDArray
 
 from reffree.encoders.base import EncoderSpec
-from reffree.encoders.batching import batch_of, share_threads, side_by_side
+from reffree.encoders.batching import batch_of, run_side_by_side, share_threads
 from reffree.encoders.cache import GRAPHS, cache_errors, fact_path, recall, remember
+from reffree.encoders.loaders import silence_libraries
 from reffree.encoders.options import APPROXIMATE, PACKAGES, backend_label
 from reffree.encoders.probe import PROBE, TOLERANCE, cosine_deviation, vector_deviation
 from reffree.encoders.tokenising import IDS, MASK, Features, Tokeniser
@@ -83,16 +82,16 @@ class ModelBackend:
         if self.name == "torch":
             return self._run_torch
         if self.name == "compile":
-            return self._compiled()
+            return self._compile()
         if self._measured.get("digest") != _digest(self._folder):
             raise CacheError(
                 f"{self._folder}: found files that are not those it was measured with; expected a "
                 f"graph as reffree wrote it; remove it with reffree cache rm {self._folder.name}, "
                 "and it is made again"
             )
-        return self._opened(self._folder)
+        return self._open(self._folder)
 
-    def _compiled(self) -> Compute:
+    def _compile(self) -> Compute:
         from torch._dynamo.exc import TorchDynamoException
 
         model, _ = self._load()
@@ -107,7 +106,7 @@ class ModelBackend:
 
         return run
 
-    def _opened(self, folder: Path) -> Compute:
+    def _open(self, folder: Path) -> Compute:
         model, _ = self._load()
         with self._runtime_errors():
             run = (load_openvino if self.name == "openvino" else load_onnx)(folder)
@@ -126,7 +125,8 @@ class ModelBackend:
         try:
             yield
         except Exception as error:
-            if isinstance(error, MemoryError) or not _is_of_runtime(error):
+            is_of_runtime = type(error).__module__.startswith(("onnxruntime", "open"))
+            if not isinstance(error, ERRORS) and not is_of_runtime:
                 raise
             raise self._unable(error, "a graph that its runtime runs") from error
 
@@ -172,7 +172,7 @@ class ModelBackend:
             write_graph(model, example, folder, is_small=self.name in APPROXIMATE)
         except ERRORS as error:
             raise self._unable(error, "an architecture that torch exports to ONNX") from error
-        found = encode_probe(self._opened(folder), tokeniser, PROBE)
+        found = encode_probe(self._open(folder), tokeniser, PROBE)
         expected = encode_probe(self._run_torch, tokeniser, PROBE)
         if self.name not in APPROXIMATE:
             self._refuse_beyond(vector_deviation(found, expected), f"{len(PROBE)} texts")
@@ -226,7 +226,7 @@ def encode_probe(compute: Compute, tokeniser: Tokeniser, texts: Sequence[str]) -
     """Encode in batches of eight, side by side, in order: short texts and long ones."""
     reads = tokeniser.read(range(len(texts)), texts)
     parts = (batch_of(reads[i : i + 8], tokeniser).features for i in range(0, len(reads), 8))
-    return np.concatenate([made() for _, made in side_by_side(parts, compute, share_threads())])
+    return np.concatenate([made() for _, made in run_side_by_side(parts, compute, share_threads())])
 
 
 def _after_transformer(model: SentenceTransformer, features: Features) -> Matrix:
@@ -260,7 +260,7 @@ def write_graph(
     others = {k: v for k, v in example.items() if k not in given}
     tensors = tuple(given[name] for name in names)
     free = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
-    with _quietly(), torch.no_grad():
+    with silence_libraries(), torch.no_grad():
         program = torch.export.export(
             _Transformer(model, names, others).eval(),
             tensors,
@@ -282,19 +282,6 @@ def quantise_graph(folder: Path) -> None:
         if path != small:
             path.unlink()
     small.replace(whole)
-
-
-@contextmanager
-def _quietly() -> Iterator[None]:
-    """Keep back the exporters' warnings and log."""
-    before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(before)
 
 
 def load_onnx(folder: Path) -> Run:
@@ -334,10 +321,6 @@ def load_openvino(folder: Path) -> Run:
         return own.request.infer({k: v for k, v in given.items() if k in names})[0]
 
     return run
-
-
-def _is_of_runtime(error: Exception) -> bool:
-    return isinstance(error, ERRORS) or type(error).__module__.startswith(("onnxruntime", "open"))
 
 
 def _digest(folder: Path) -> str:

@@ -75,7 +75,7 @@ class Batch:
         return max(read.length for read in self.reads) * len(self.reads)
 
 
-def planned(
+def make_batches(
     texts: Sequence[str],
     tokeniser: Tokeniser,
     limits: Callable[[], Limits],
@@ -117,7 +117,7 @@ def batch_of(reads: list[Read], tokeniser: Tokeniser, *, pinned: bool = False) -
     return Batch(reads, features)
 
 
-def ahead(items: Iterable[T], depth: int = READY_BATCHES) -> Generator[T, None, None]:
+def draw_ahead(items: Iterable[T], depth: int = READY_BATCHES) -> Generator[T, None, None]:
     """Draw from an iterable in a thread, up to ``depth`` items before they are asked for.
 
     What it raises is raised here, in its turn; closing this stops the thread.
@@ -149,7 +149,7 @@ def share_threads() -> ThreadShare:
     return ThreadShare(workers, total // workers)
 
 
-def side_by_side(
+def run_side_by_side(
     items: Iterable[T], compute: Callable[[T], R], share: ThreadShare
 ) -> Generator[tuple[T, Callable[[], R]], None, None]:
     """Yield items in order, each with a function that returns what was computed, or raises.
@@ -175,7 +175,7 @@ def side_by_side(
             raise
 
 
-def in_flight(
+def queue_ahead(
     items: Iterable[T], begin: Callable[[T], Callable[[], R]], depth: int = IN_FLIGHT
 ) -> Generator[tuple[T, Callable[[], R]], None, None]:
     """Yield items in order, each with a function that returns what was computed, or raises.

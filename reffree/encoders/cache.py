@@ -55,16 +55,10 @@ LAYOUT = (
     f"PRAGMA application_id = {APPLICATION_ID}",
     f"PRAGMA user_version = {SCHEMA_VERSION}",
 )
-SURROUNDINGS = {
-    sqlite3.SQLITE_FULL: "the disk is full",
-    sqlite3.SQLITE_IOERR: "the disk cannot be read or written",
-    sqlite3.SQLITE_READONLY: "the file or its folder is read-only",
-    sqlite3.SQLITE_CANTOPEN: "the file cannot be opened or created",
-    sqlite3.SQLITE_PERM: "no right to use the file",
-    sqlite3.SQLITE_BUSY: "another process keeps the file locked",
-    sqlite3.SQLITE_LOCKED: "another process keeps the file locked",
-    sqlite3.SQLITE_NOMEM: "memory has run out",
-    sqlite3.SQLITE_PROTOCOL: "the file system does not lock files",
+FILE_INTACT = {
+    *(sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN),
+    *(sqlite3.SQLITE_PERM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM),
+    sqlite3.SQLITE_PROTOCOL,
 }
 """SQLite's primary result codes that say nothing against the file itself."""
 
@@ -77,15 +71,12 @@ class Row(NamedTuple):
     tokens: int
     checksum: bytes
 
-    def is_intact(self, fingerprint: str, dimension: int | None) -> bool:
-        """Whether this is a whole row of this encoder, of this length, as it was written."""
-        is_typed = isinstance(self.key, bytes) and isinstance(self.blob, bytes)
+    def is_intact(self, fingerprint: str) -> bool:
+        """Whether this is a whole row of this encoder as it was written."""
+        kinds = (bytes, bytes, int)
         return (
-            is_typed
-            and isinstance(self.tokens, int)
-            and len(self.key) == KEY_BYTES
-            and (dimension is None or len(self.blob) == 4 * dimension)
-            and row_checksum(fingerprint, self.key, self.blob, self.tokens) == self.checksum
+            all(map(isinstance, self[:3], kinds))
+            and row_checksum(fingerprint, *self[:3]) == self.checksum
         )
 
 
@@ -118,7 +109,7 @@ def make_rows(
     return rows
 
 
-def unusable(path: Path, found: str) -> CacheError:
+def unusable_file(path: Path, found: str) -> CacheError:
     """Refuse a file that cannot be vouched for, and say how to be rid of it."""
     return CacheError(
         f"{path}: found {found}; expected an intact embedding cache; rebuild it with "
@@ -136,19 +127,18 @@ def cache_errors(path: Path) -> Iterator[None]:
     except sqlite3.DatabaseError as error:
         # An error without a code comes from Python's reading of the file's content.
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)
-        reason = SURROUNDINGS.get(code & 0xFF)
-        if reason is None:
-            raise unusable(path, f"a damaged or foreign file ({error})") from error
-        raise CacheError(
-            f"{path}: {reason} ({error}); expected a cache file on a local disk that can be "
-            "written; free space or rights, choose another folder with --cache DIR, or pass "
-            "--cache off"
-        ) from error
+        if code & 0xFF not in FILE_INTACT:
+            raise unusable_file(path, f"a damaged or foreign file ({error})") from error
+        raise _unwritable(path, str(error)) from error
     except OSError as error:
-        raise CacheError(
-            f"{path}: {error.strerror or error}; expected a folder that can be written; choose "
-            "another with --cache DIR, or pass --cache off"
-        ) from error
+        raise _unwritable(path, error.strerror or str(error)) from error
+
+
+def _unwritable(path: Path, found: str) -> CacheError:
+    return CacheError(
+        f"{path}: {found}; expected a local disk with room and a folder that can be written; free "
+        "space or rights, choose another folder with --cache DIR, or pass --cache off"
+    )
 
 
 class EmbeddingCache:
@@ -160,15 +150,18 @@ class EmbeddingCache:
         Where nothing can be written, what is there is read all the same.
         """
         self.path = path
-        self.n_damaged = 0  # rows met that failed their checksum
-        self._damaged_ids: set[int] = set()
+        self.damaged: set[int] = set()  # ids of rows met that failed their checksum
         self._lock = threading.RLock()
         with cache_errors(path):
             if spec is not None:
                 path.parent.mkdir(parents=True, exist_ok=True)
             elif not path.is_file():
                 raise CacheError(f"{path}: found no such cache file; see reffree cache ls")
-            self.is_read_only = path.is_file() and not _takes_writing(path)
+            how: dict[str, Any] = {"mode": os.W_OK}
+            how["effective_ids"] = os.access in os.supports_effective_ids
+            # SQLite writes logs beside the file, too.
+            is_writable = os.access(path, **how) and os.access(path.parent, **how)
+            self.is_read_only = path.is_file() and not is_writable
             self._db = sqlite3.connect(
                 _read_only_address(path) if self.is_read_only else path,
                 timeout=BUSY_SECONDS,
@@ -189,22 +182,21 @@ class EmbeddingCache:
         if spec is not None and not self._value("SELECT count(*) FROM sqlite_schema"):
             self._create(spec)
         if self._value("PRAGMA application_id") != APPLICATION_ID:
-            raise unusable(self.path, "a file that reffree did not make")
+            raise unusable_file(self.path, "a file that reffree did not make")
         if self._value("PRAGMA user_version") != SCHEMA_VERSION:
-            raise unusable(self.path, "a cache of another version of reffree")
+            raise unusable_file(self.path, "a cache of another version of reffree")
         self._db.execute("SELECT * FROM v LIMIT 0")
         try:
             rows = self._db.execute("SELECT name, value FROM meta").fetchall()
             self.meta: dict[str, Any] = {name: json.loads(value) for name, value in rows}
             self.fingerprint = str(self.meta["fingerprint"])
-            if not isinstance(self.meta["spec"], dict) or len(self.fingerprint) != 32:
-                raise ValueError("no encoder's spec")
-        except (ValueError, TypeError, KeyError) as error:
-            raise unusable(self.path, f"a damaged file ({error})") from error
+            name = self.meta["spec"].get("name")
+            if len(self.fingerprint) != 32:
+                raise ValueError("no encoder's fingerprint")
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise unusable_file(self.path, f"a damaged file ({error})") from error
         if spec is not None and self.fingerprint != spec.fingerprint:
-            raise unusable(
-                self.path, f"vectors of another encoder, {self.meta['spec'].get('name')!r}"
-            )
+            raise unusable_file(self.path, f"vectors of another encoder, {name!r}")
 
     def _create(self, spec: EncoderSpec) -> None:
         """Lay out an empty file, unless another process has just done so."""
@@ -251,7 +243,7 @@ class EmbeddingCache:
         with cache_errors(self.path):
             found = self._value("SELECT value FROM meta WHERE name = 'dimension'")
         if found is not None and not (isinstance(found, str) and found.isdecimal()):
-            raise unusable(self.path, f"a damaged file (a dimension of {found!r})")
+            raise unusable_file(self.path, f"a damaged file (a dimension of {found!r})")
         return None if found is None else int(found)
 
     @property
@@ -261,32 +253,32 @@ class EmbeddingCache:
             return int(self._value("SELECT count(*) FROM v"))
 
     def get(self, texts: Sequence[str]) -> Iterator[EncodedTexts]:
-        """Yield the vectors of those texts that are here; damaged rows are not."""
+        """Yield the vectors of those texts that are here; damaged rows are told of, once."""
+        known = set(self.damaged)
         for start in range(0, len(texts), KEYS_PER_QUERY):
             part = texts[start : start + KEYS_PER_QUERY]
             keys = {text_key(text): start + i for i, text in enumerate(part)}
-            if found := self._find(list(keys)):
+            query = f"SELECT id, {COLUMNS} FROM v WHERE k IN ({','.join('?' * len(keys))})"
+            found = []
+            with self._lock, cache_errors(self.path):
+                for row_id, *columns in self._db.execute(query, list(keys)).fetchall():
+                    row = Row(*columns)
+                    if row.is_intact(self.fingerprint):
+                        found.append(row)
+                    else:
+                        self.damaged.add(row_id)
+            if found:
                 yield EncodedTexts(
                     [keys[row.key] for row in found],
                     np.stack([np.frombuffer(row.blob, "<f4") for row in found]).astype(np.float32),
                     [row.tokens for row in found],
                 )
-
-    def _find(self, keys: Sequence[bytes]) -> list[Row]:
-        """Return the intact rows of some keys, in no order."""
-        with self._lock, cache_errors(self.path):
-            dimension = self.dimension
-            marks = ",".join("?" * len(keys))
-            query = f"SELECT id, {COLUMNS} FROM v WHERE k IN ({marks})"
-            found = []
-            for row_id, *columns in self._db.execute(query, keys).fetchall():
-                row = Row(*columns)
-                if row.is_intact(self.fingerprint, dimension):
-                    found.append(row)
-                elif row_id not in self._damaged_ids:
-                    self.n_damaged += 1
-                    self._damaged_ids.add(row_id)
-            return found
+        if new := self.damaged - known:
+            LOGGER.warning(
+                "reffree: note: %s: found %s failing the checksum; encoded again; should this "
+                "repeat, check the disk and rebuild with reffree cache rm %s",
+                *(self.path, counted(len(new), "row"), self.path.stem),
+            )
 
     def add(self, rows: Sequence[Row]) -> None:
         """Add rows in one transaction, in place of damaged ones but never of intact ones."""
@@ -295,16 +287,15 @@ class EmbeddingCache:
         with cache_errors(self.path), self._transaction():
             found = len(rows[0].blob) // 4
             self._db.execute("INSERT OR IGNORE INTO meta VALUES ('dimension', ?)", [str(found)])
-            dimension = self.dimension
-            if found != dimension:
-                what = f"vectors of {dimension} numbers where the encoder gives {found}"
-                raise unusable(self.path, what)
-            for row_id in self._damaged_ids:  # unless another process has mended them
+            if found != self.dimension:
+                what = f"vectors of {self.dimension} numbers where the encoder gives {found}"
+                raise unusable_file(self.path, what)
+            for row_id in self.damaged:  # unless another process has mended them
                 query = f"SELECT {COLUMNS} FROM v WHERE id = ?"
                 there = self._db.execute(query, [row_id]).fetchone()
-                if there and not Row(*there).is_intact(self.fingerprint, dimension):
+                if there and not Row(*there).is_intact(self.fingerprint):
                     self._db.execute("DELETE FROM v WHERE id = ?", [row_id])
-            self._damaged_ids.clear()
+            self.damaged.clear()
             insert = f"INSERT OR IGNORE INTO v ({COLUMNS}) VALUES (?, ?, ?, ?)"
             self._db.executemany(insert, rows)
 
@@ -314,11 +305,10 @@ class EmbeddingCache:
         with cache_errors(self.path):
             state = self._value("PRAGMA quick_check")
             if state != "ok":
-                raise unusable(self.path, f"a damaged file ({state.splitlines()[0]})")
-            dimension = self.dimension
+                raise unusable_file(self.path, f"a damaged file ({state.splitlines()[0]})")
             rows = self._db.execute(f"SELECT {COLUMNS} FROM v")
             for count, columns in enumerate(rows, start=1):
-                damaged += not Row(*columns).is_intact(self.fingerprint, dimension)
+                damaged += not Row(*columns).is_intact(self.fingerprint)
                 yield count
         if damaged:
             raise CacheError(
@@ -355,7 +345,6 @@ class CachedEncoder:
         self.cache = cache
         self.rows_per_commit = rows_per_commit
         self.n_encoded = 0
-        self._n_reported = 0
 
     @cached_property
     def inner(self) -> Encoder:
@@ -371,13 +360,12 @@ class CachedEncoder:
         """Cached vectors first, then the missing ones, saved as they come."""
         missing = set(range(len(texts)))
         for encoded in self.cache.get(texts):
-            missing -= set(encoded.positions)
+            missing.difference_update(encoded.positions)
             yield encoded
-        self._report_damage()
         if not missing:
             return
-        positions, pending = sorted(missing), list[EncodedTexts]()
-        absent = [texts[i] for i in positions]
+        positions = sorted(missing)
+        absent, pending = [texts[i] for i in positions], list[EncodedTexts]()
         try:
             for encoded in self.inner.stream(absent):
                 pending.append(encoded)
@@ -392,19 +380,7 @@ class CachedEncoder:
     def missing(self, texts: Sequence[str]) -> list[int]:
         """Return the positions of the texts whose vectors are not here, or are damaged."""
         present = {i for encoded in self.cache.get(texts) for i in encoded.positions}
-        self._report_damage()
         return [i for i in range(len(texts)) if i not in present]
-
-    def _report_damage(self) -> None:
-        """Tell of damaged rows, once each."""
-        if self.cache.n_damaged > self._n_reported:
-            found = counted(self.cache.n_damaged - self._n_reported, "row")
-            self._n_reported = self.cache.n_damaged
-            LOGGER.warning(
-                "reffree: note: %s: found %s failing the checksum; encoded again; should this "
-                "repeat, check the disk and rebuild with reffree cache rm %s",
-                *(self.cache.path, found, self.cache.path.stem),
-            )
 
     def _save(self, texts: Sequence[str], encoded: Sequence[EncodedTexts]) -> None:
         positions = [i for each in encoded for i in each.positions]
@@ -429,14 +405,10 @@ def cache_path(folder: Path, spec: EncoderSpec) -> Path:
     return folder / EMBEDDINGS / f"v{SCHEMA_VERSION}" / name
 
 
-def cache_files(folder: Path) -> list[Path]:
-    """List the cache files below a cache folder."""
-    return sorted((folder / EMBEDDINGS / f"v{SCHEMA_VERSION}").glob("*.sqlite"))
-
-
-def old_files(folder: Path) -> list[Path]:
-    """List the cache files that other versions of reffree left below a cache folder."""
-    return sorted(set((folder / EMBEDDINGS).glob("v*/*.sqlite")) - set(cache_files(folder)))
+def cache_files(folder: Path, *, old: bool = False) -> list[Path]:
+    """List the cache files below a cache folder; ``old``: of other versions of reffree."""
+    files = sorted((folder / EMBEDDINGS).glob("v*/*.sqlite"))
+    return [file for file in files if (file.parent.name != f"v{SCHEMA_VERSION}") == old]
 
 
 def other_files(folder: Path, name: str) -> list[Path]:
@@ -452,24 +424,22 @@ def choose_files(names: Iterable[str], paths: Sequence[Path]) -> list[Path]:
         matching = [path for path in paths if path.stem.startswith(name)]
         if not matching:
             raise UnknownNameError("cache file", name, [path.stem for path in paths])
-        exact = [path for path in matching if path.stem == name]
-        if len(exact or matching) > 1:
-            raise OptionError(
-                f"{name!r}, with which several cache files begin",
-                expected=f"one of {', '.join(path.stem for path in matching)}",
-                remedy="write more of its name",
-            )
-        chosen.append((exact or matching)[0])
+        matching = [path for path in matching if path.stem == name] or matching
+        if len(matching) > 1:
+            expected = f"one of {', '.join(path.stem for path in matching)}"
+            found = f"{name!r}, with which several cache files begin"
+            raise OptionError(found, expected=expected, remedy="write more of its name")
+        chosen += matching
     return chosen
 
 
-def remove(paths: Iterable[Path]) -> int:
-    """Delete cache files with their logs, graphs and facts; returns the bytes freed.
+def remove(paths: Iterable[Path]) -> None:
+    """Delete cache files with their logs, graphs and facts.
 
     Where one is a link, the link goes and what it leads to stays; a folder of the cache that leads
     elsewhere is refused.
     """
-    paths, freed = list(paths), 0
+    paths = list(paths)
     for folder in {above for path in paths for above in (path.parent, path.parent.parent)}:
         if folder.is_symlink():
             raise CacheError(
@@ -479,13 +449,10 @@ def remove(paths: Iterable[Path]) -> int:
     for path in paths:
         with cache_errors(path):
             for part in (Path(f"{path}{log}") for log in LOGS):
-                if part.is_symlink() or part.is_file():
-                    freed += part.lstat().st_size
-                    part.unlink()
-                elif part.is_dir():
-                    freed += size_of(part)
+                if part.is_dir() and not part.is_symlink():
                     shutil.rmtree(part)
-    return freed
+                else:
+                    part.unlink(missing_ok=True)
 
 
 def size_of(path: Path) -> int:
@@ -516,14 +483,6 @@ def remember(path: Path | None, facts: dict[str, Any]) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             with replacing(path) as temporary:
                 temporary.write_text(json.dumps(facts) + "\n", encoding="utf-8")
-
-
-def _takes_writing(path: Path) -> bool:
-    """Whether a file and the logs beside it can be written; SQLite needs both."""
-    is_effective = os.access in os.supports_effective_ids
-    return all(
-        os.access(place, os.W_OK, effective_ids=is_effective) for place in (path, path.parent)
-    )
 
 
 def _read_only_address(path: Path) -> str:

@@ -135,7 +135,7 @@ def corpus_vectors(
         from reffree.encoders.opening import open_encoder
 
         return encode_corpus(corpus, open_encoder(options), options, progress)
-    given = _checked(corpus, embeddings)
+    given = _check_vectors(corpus, embeddings)
     if options.context not in (0, given.spec.context):
         raise OptionError(
             f"context = {options.context} beside vectors that are given",
@@ -172,12 +172,12 @@ def units_taking_part(
         return part, embeddings
     if isinstance(embeddings, Embeddings) and embeddings.spec.dropped == part.dropped:
         return part, embeddings
-    given = _checked(corpus, embeddings)
+    given = _check_vectors(corpus, embeddings)
     kept = [x[np.array(mask)] for x, mask in zip(given.vectors, part.kept, strict=True)]
     return part, replace(given, vectors=kept, spec=replace(given.spec, dropped=part.dropped))
 
 
-def _checked(corpus: Corpus, given: Vectors) -> Embeddings:
+def _check_vectors(corpus: Corpus, given: Vectors) -> Embeddings:
     if not isinstance(given, Embeddings):
         return from_arrays(corpus, given)
     vectors = _arrays(corpus, given.vectors, None)
@@ -215,25 +215,17 @@ def _arrays(
     corpus: Corpus, arrays: Sequence[ArrayLike] | Mapping[str, ArrayLike], file: str | None
 ) -> list[NDArray[np.generic]]:
     """Return the documents' arrays in corpus order, each with a row for every unit."""
-    place = Place(file=file)
+    place, n = Place(file=file), len(corpus)
+    found, expected = f"{len(arrays)} arrays of embeddings", f"{n}, one per document in order"
     if isinstance(arrays, Mapping):
-        absent = [doc.id for doc in corpus.documents if doc.id not in arrays]
-        if absent or len(arrays) != len(corpus):
-            found = f"no array for {absent[0]!r}" if absent else f"{len(arrays)} arrays"
-            raise InputError(
-                f"{found} among the embeddings",
-                expected=f"one for each of the {len(corpus)} documents, by id",
-                remedy="embed every document of this corpus",
-                place=place,
-            )
-        arrays = [arrays[doc.id] for doc in corpus.documents]
-    if len(arrays) != len(corpus):
-        raise InputError(
-            f"{len(arrays)} arrays of embeddings",
-            expected=f"{len(corpus)}, one per document in corpus order",
-            remedy="embed every document of this corpus",
-            place=place,
-        )
+        expected = f"one for each of the {n} documents, by id"
+        if absent := [doc.id for doc in corpus.documents if doc.id not in arrays]:
+            found = f"no array for {absent[0]!r} among the embeddings"
+        elif len(arrays) == n:
+            arrays = [arrays[doc.id] for doc in corpus.documents]
+    if isinstance(arrays, Mapping) or len(arrays) != n:
+        remedy = "embed every document of this corpus"
+        raise InputError(found, expected=expected, remedy=remedy, place=place)
     vectors = [
         _rows(array, document, file)
         for array, document in zip(arrays, corpus.documents, strict=True)
@@ -265,18 +257,14 @@ def from_file(corpus: Corpus, path: Path) -> Embeddings:
                 with loaded:
                     _check_archive(loaded, corpus, place)
                     arrays = [loaded[doc.id] for doc in corpus.documents]
-    except OSError as error:
+    except (OSError, *BROKEN) as error:
+        found = "a file that is no array of numbers"
+        if isinstance(error, OSError):
+            found = f"a file that cannot be opened ({error.strerror or 'unreadable'})"
         raise InputError(
-            f"a file that cannot be opened ({error.strerror or 'unreadable'})",
-            expected="a .npy or .npz file",
-            remedy="check the path",
-            place=place,
-        ) from None
-    except BROKEN:
-        raise InputError(
-            "a file that is no array of numbers",
+            found,
             expected="a .npy or .npz file of numbers, without pickled objects",
-            remedy="save the vectors with numpy.save or numpy.savez",
+            remedy="check the path, and save the vectors with numpy.save or numpy.savez",
             place=place,
         ) from None
     return from_arrays(corpus, arrays, file=str(path))
@@ -286,22 +274,14 @@ def _check_archive(loaded: NpzFile, corpus: Corpus, place: Place) -> None:
     """Refuse arrays of other documents, or that unpack to more than they may, before any is."""
     ids = [document.id for document in corpus.documents]
     missing = [id for id in ids if id not in loaded]
-    unknown = sorted(loaded.keys() - set(ids))
-    expected = "one array per document, named by its id"
-    if missing:
-        raise InputError(
-            f"no array for document {missing[0]!r} ({len(missing)} missing)",
-            expected=expected,
-            remedy="save them with numpy.savez(file, **{id: array})",
-            place=place,
-        )
-    if unknown:
-        raise InputError(
-            f"an array for {unknown[0]!r}, which the corpus does not have",
-            expected=expected,
-            remedy="check that vectors and corpus belong together",
-            place=place,
-        )
+    if missing or (unknown := sorted(loaded.keys() - set(ids))):
+        if missing:
+            found = f"no array for document {missing[0]!r} ({len(missing)} missing)"
+        else:
+            found = f"an array for {unknown[0]!r}, which the corpus does not have"
+        remedy = "save the vectors of this corpus with numpy.savez(file, **{id: array})"
+        expected = "one array per document, named by its id"
+        raise InputError(found, expected=expected, remedy=remedy, place=place)
     archive = loaded.zip
     assert archive is not None  # it is open
     names, sizes = set(archive.namelist()), []

@@ -22,7 +22,6 @@ from typing import Any, NoReturn
 
 import httpx
 import numpy as np
-import tenacity
 from numpy.typing import NDArray
 
 from reffree.encoders.address import (
@@ -55,6 +54,7 @@ LONGEST_WAIT = 300.0
 TOLD_WAIT = 5.0
 TIMEOUT = 120.0
 LARGEST_ANSWER = 2**28
+LARGEST = float(np.finfo(np.float32).max)
 PROBE = "dimension"
 """Encoded once for every endpoint, to know how many numbers its vectors have."""
 
@@ -71,11 +71,9 @@ WRONG = "check that the model is one for embeddings, or use another server"
 class _Again(Exception):
     """The request may succeed a little later."""
 
-    def __init__(self, found: str, after: float | None = None, *, is_absent: bool = False) -> None:
+    def __init__(self, found: str, after: float | None = None) -> None:
         super().__init__(found)
-        self.found = found
         self.after = after  # seconds, as the server says
-        self.is_absent = is_absent  # nothing listens there
 
 
 class _Refused(Exception):
@@ -108,6 +106,13 @@ class EndpointEncoder:
     @cached_property
     def spec(self) -> EncoderSpec:
         """What fixes the vectors, as far as one can know; the first time, the server is asked."""
+        dimension = recall(self._facts).get("dimension")
+        if type(dimension) is not int or dimension <= 0:
+            try:
+                dimension = self._vectors([PROBE]).shape[1]
+            except _Refused as refused:
+                self._fail(str(refused), "a vector", "check that the model is one for embeddings")
+            self._remember(dimension)
         return EncoderSpec(
             name=self.address.model,
             revision=self.address.url,
@@ -117,19 +122,8 @@ class EndpointEncoder:
             max_length=None,
             backend="endpoint",
             prompt=self.prompt,
-            dimension=self._dimension(),
+            dimension=dimension,
         )
-
-    def _dimension(self) -> int:
-        found = recall(self._facts).get("dimension")
-        if type(found) is int and found > 0:
-            return found
-        try:
-            dimension = int(self._vectors([PROBE]).shape[1])
-        except _Refused as refused:
-            self._fail(str(refused), "a vector", "check that the model is one for embeddings")
-        self._remember(dimension)
-        return dimension
 
     def _remember(self, dimension: int) -> None:
         remember(self._facts, {"endpoint": str(self.address), "dimension": dimension})
@@ -146,11 +140,9 @@ class EndpointEncoder:
                 half = len(positions) // 2
                 if not half:
                     text = shorten(texts[positions[0]])
-                    self._fail(
-                        f"{refused} for the text {text!r}",
-                        "one that the model takes",
-                        "shorten or remove it, or choose another model",
-                    )
+                    remedy = "shorten or remove it, or choose another model"
+                    expected = "one that the model takes"
+                    self._fail(f"{refused} for the text {text!r}", expected, remedy)
                 todo += [positions[half:], positions[:half]]
                 continue
             if vectors.shape[1] != dimension:
@@ -178,74 +170,55 @@ class EndpointEncoder:
         return batches
 
     def _vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Ask until there is an answer, and check it."""
+        """Ask until there is an answer, a little later each time, and check it."""
         if self.offline:
             remedy = "leave out --offline to ask it"
             self._fail("texts that are not cached", "none when offline", remedy)
-        retrying = tenacity.Retrying(
-            stop=tenacity.stop_after_attempt(ATTEMPTS),
-            retry=tenacity.retry_if_exception(self._is_worth_a_wait),
-            wait=self._seconds,
-            before_sleep=self._tell_wait,
-            sleep=lambda seconds: sleep(seconds),
-            reraise=True,
+        later = "run it again later" + (
+            " to go on from what the cache holds" if self._facts else ""
         )
-        try:
-            answer = retrying(self._ask, [self.prompt + text for text in texts])
-        except _Again as again:
-            self._give_up(again)
-        return self._checked(answer, texts)
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                return self._read_vectors(
+                    self._ask([self.prompt + text for text in texts], later), texts
+                )
+            except _Again as again:
+                found, after = str(again), again.after
+            if after is not None and after > LONGEST_WAIT:
+                found += f", to be asked again in {after:,.0f} s"
+                self._fail(found, f"a wait of at most {LONGEST_WAIT:g} s", later)
+            if attempt < ATTEMPTS:
+                # The random part keeps clients out of step; it changes no number, so has no seed.
+                doubled = FIRST_WAIT * 2 ** (attempt - 1) * random.uniform(0.5, 1.5)
+                seconds = doubled if after is None else after * random.uniform(1.0, 1.1)
+                if seconds >= TOLD_WAIT:
+                    LOGGER.warning(
+                        "reffree: note: encoder %s: %s; asked again in %.0f s",
+                        *(self.address.model, found, seconds),
+                    )
+                sleep(seconds)
+        return self._fail(f"{found}, {ATTEMPTS} times", "an answer", later)
 
-    def _is_worth_a_wait(self, error: BaseException) -> bool:
-        return (
-            isinstance(error, _Again)
-            and not (error.is_absent and not self._has_answered)
-            and (error.after or 0.0) <= LONGEST_WAIT
-        )
-
-    def _seconds(self, state: tenacity.RetryCallState) -> float:
-        """Wait as long as the server says, or twice as long as before, and not in step with others.
-
-        That random part changes no number, so it has no seed.
-        """
-        again = _error_of(state)
-        if again.after is not None:
-            return again.after * random.uniform(1.0, 1.1)
-        doubled: float = FIRST_WAIT * 2 ** (state.attempt_number - 1)
-        return doubled * random.uniform(0.5, 1.5)
-
-    def _tell_wait(self, state: tenacity.RetryCallState) -> None:
-        if state.upcoming_sleep >= TOLD_WAIT:
-            LOGGER.warning(
-                "reffree: note: encoder %s: %s; asked again in %.0f s",
-                *(self.address.model, _error_of(state).found, state.upcoming_sleep),
-            )
-
-    def _ask(self, texts: Sequence[str]) -> Any:  # noqa: ANN401  (JSON is any)
+    def _ask(self, texts: Sequence[str], later: str) -> Any:  # noqa: ANN401  (JSON is any)
         """Send one request; returns what its answer says."""
         headers = {"Accept": "application/json"}
         if key := api_key(self.address):
             headers["Authorization"] = f"Bearer {key}"
             self._warn_of_plain_key()
         body = {"model": self.address.model, "input": list(texts), "encoding_format": "float"}
+        how: dict[str, Any] = {"json": body, "headers": headers, "timeout": self.timeout}
         content = bytearray()
         try:
-            with self._client.stream(
-                "POST",
-                f"{self.address.url}/embeddings",
-                json=body,
-                headers=headers,
-                timeout=self.timeout,
-            ) as response:
+            with self._client.stream("POST", f"{self.address.url}/embeddings", **how) as response:
                 self._has_answered = True
                 for chunk in response.iter_bytes():
                     content += chunk
                     if len(content) > LARGEST_ANSWER:
                         self._fail("an answer without an end", "vectors", "check the address")
         except (httpx.TransportError, httpx.DecodingError) as error:
-            self._lost(error)
+            self._refuse_lost(error)
         if response.status_code != 200:
-            self._refuse(response, bytes(content))
+            self._refuse_status(response, bytes(content), later)
         try:
             return json.loads(content)
         except (ValueError, RecursionError):
@@ -254,25 +227,25 @@ class EndpointEncoder:
     @cached_property
     def _client(self) -> httpx.Client:
         """Take the environment's proxies, but none to this machine; follow to no other address."""
+        for name in ("httpx", "httpcore"):  # which log what a server sends, a key it repeats too
+            logging.getLogger(name).setLevel(logging.WARNING)
         return httpx.Client(
             follow_redirects=False,
             trust_env=not self.address.is_loopback,
             limits=httpx.Limits(max_keepalive_connections=0),  # none stays open after its answer
         )
 
-    def _refuse(self, response: httpx.Response, content: bytes) -> NoReturn:
+    def _refuse_status(self, response: httpx.Response, content: bytes, later: str) -> NoReturn:
         """Say what an answer with another status than 200 means."""
-        status, said = response.status_code, _reason(content)
+        status, reason = response.status_code, _reason(content)
+        found = f"status {status}{f' ({reason})' if reason else ''}"
         if status in (401, 403):
-            variables = KEY_VARIABLE
-            if self.address.host == OPENAI_HOST:
-                variables += f" or {OPENAI_VARIABLE}"
+            openai = f" or {OPENAI_VARIABLE}" if self.address.host == OPENAI_HOST else ""
             given = "the key it was given" if api_key(self.address) else "no key"
-            remedy = f"set {variables} in the environment"
+            remedy = f"set {KEY_VARIABLE}{openai} in the environment"
             self._fail(f"status {status} with {given}", "a key that the server takes", remedy)
-        found = f"status {status}{f' ({said})' if said else ''}"
-        if status == 429 and "insufficient_quota" in said:
-            self._fail(found, "an account with credit left", self._later)
+        if status == 429 and "insufficient_quota" in reason:
+            self._fail(found, "an account with credit left", later)
         if status in FOR_A_WHILE:
             raise _Again(found, _retry_after(response.headers.get("Retry-After", "")))
         if status in TOO_LARGE:
@@ -283,34 +256,23 @@ class EndpointEncoder:
         remedy = "check the path, which mostly ends in /v1, and the model's name behind #"
         self._fail(found, "vectors", remedy)
 
-    def _lost(self, error: httpx.HTTPError) -> NoReturn:
+    def _refuse_lost(self, error: httpx.HTTPError) -> NoReturn:
         """Say what an answer that did not come means."""
         cause: BaseException | None = error
         while cause is not None and not isinstance(cause, ssl.SSLError):
             cause = cause.__cause__ or cause.__context__
         if cause is not None:
-            self._fail(
-                f"no trustworthy connection ({visible(first_line(cause))})",
-                "a certificate that this machine trusts",
-                "check the address, or set SSL_CERT_FILE",
-            )
+            found = f"no trustworthy connection ({visible(first_line(cause))})"
+            expected = "a certificate that this machine trusts"
+            self._fail(found, expected, "check the address, or set SSL_CERT_FILE")
         if isinstance(error, httpx.TimeoutException):
             raise _Again(f"no answer within {self.timeout:g} s") from None
-        if isinstance(error, httpx.ConnectError):
-            raise _Again("nobody who listens there", is_absent=True) from None
-        raise _Again("a connection that broke off") from None
-
-    def _give_up(self, again: _Again) -> NoReturn:
-        if again.after is not None and again.after > LONGEST_WAIT:
-            found = f"{again.found}, to be asked again in {again.after:,.0f} s"
-            self._fail(found, f"a wait of at most {LONGEST_WAIT:g} s", self._later)
-        if again.is_absent and not self._has_answered:
-            self._fail(again.found, "a server", "start the server, or check the address")
-        self._fail(f"{again.found}, {ATTEMPTS} times", "an answer", self._later)
-
-    @property
-    def _later(self) -> str:
-        return "run it again later" + (" to go on from what the cache holds" if self._facts else "")
+        if not isinstance(error, httpx.ConnectError):
+            raise _Again("a connection that broke off") from None
+        absent = "nobody who listens there"
+        if self._has_answered:
+            raise _Again(absent) from None
+        self._fail(absent, "a server", "start the server, or check the address")
 
     def _warn_of_plain_key(self) -> None:
         is_plain = self.address.url.startswith("http:") and not self.address.is_loopback
@@ -322,35 +284,34 @@ class EndpointEncoder:
                 *(self.address.model, self.address.host),
             )
 
-    def _checked(self, answer: Any, texts: Sequence[str]) -> NDArray[np.float32]:  # noqa: ANN401
+    def _read_vectors(self, answer: Any, texts: Sequence[str]) -> NDArray[np.float32]:  # noqa: ANN401
         """Return the vectors in the order of the texts; refuse what are none."""
         data = answer.get("data") if isinstance(answer, dict) else None
         if not isinstance(data, list) or not all(isinstance(each, dict) for each in data):
-            self._fail("no list of vectors in the answer", "data with a vector a text", WRONG)
+            self._fail("no list of vectors in the answer", "data with a vector a text")
         n = len(texts)
         if len(data) != n:
-            self._fail(f"{len(data):,} vectors", f"{n:,}, one for every text", WRONG)
+            self._fail(f"{len(data):,} vectors", f"{n:,}, one for every text")
         indices = [each.get("index") for each in data]
         if any(type(i) is not int for i in indices) or sorted(indices) != list(range(n)):
             found = f"vectors whose index is {shorten(indices)}"
-            self._fail(found, f"every number from 0 to {n - 1} once", WRONG)
+            self._fail(found, f"every number from 0 to {n - 1} once")
         vectors = [each.get("embedding") for each in sorted(data, key=lambda each: each["index"])]
         for vector, text in zip(vectors, texts, strict=True):
             if not isinstance(vector, list):
                 what = "text (base64?)" if isinstance(vector, str) else type(vector).__name__
-                self._fail(f"{what} for a vector", "a list of numbers", WRONG)
+                self._fail(f"{what} for a vector", "a list of numbers")
             if not all(type(x) in (float, int) for x in vector):
-                self._fail("a vector with something else than numbers", "numbers", WRONG)
+                self._fail("a vector with something else than numbers", "numbers")
             if len(vector) != len(vectors[0]) or not 0 < len(vector) <= LIMITS["dimension"]:
                 found = f"vectors of {len(vectors[0]):,} and of {len(vector):,} numbers"
-                expected = f"the same number for all, from 1 to {LIMITS['dimension']:,}"
-                self._fail(found, expected, WRONG)
-            if not _is_finite(vector):
+                self._fail(found, f"the same number for all, from 1 to {LIMITS['dimension']:,}")
+            if not all(abs(x) <= LARGEST for x in vector):
                 found = f"NaN, infinity or a number too large in the vector of {shorten(text)!r}"
-                self._fail(found, "finite numbers", WRONG)
+                self._fail(found, "finite numbers")
         return np.array(vectors, dtype=np.float32)
 
-    def _fail(self, found: str, expected: str, remedy: str) -> NoReturn:
+    def _fail(self, found: str, expected: str, remedy: str = WRONG) -> NoReturn:
         address = shorten(str(self.address), 200)
         sentence = f"encoder {address!r}: found {found}; expected {expected}; {remedy}"
         raise EncoderError(without_key(sentence)) from None
@@ -381,21 +342,6 @@ def sleep(seconds: float) -> None:
     time.sleep(seconds)
 
 
-def _error_of(state: tenacity.RetryCallState) -> _Again:
-    """Return why an attempt has failed; others than `_Again` are not retried."""
-    error = state.outcome.exception() if state.outcome else None
-    assert isinstance(error, _Again)
-    return error
-
-
-def _is_finite(vector: list[float]) -> bool:
-    try:
-        with np.errstate(over="ignore"):
-            return bool(np.isfinite(np.array(vector, dtype=np.float32)).all())
-    except OverflowError:  # a whole number of hundreds of digits
-        return False
-
-
 def _reason(content: bytes) -> str:
     """Return what the server says of a refusal, on one line, without the key."""
     try:
@@ -403,13 +349,12 @@ def _reason(content: bytes) -> str:
     except (ValueError, RecursionError):
         return ""
     parts = []
-    if isinstance(found, dict) and isinstance(found.get("error"), dict):
-        inner = found["error"]
+    if isinstance(found, dict) and isinstance(inner := found.get("error"), dict):
         parts = [inner.get("code") or inner.get("type"), inner.get("message")]
     elif isinstance(found, dict):
-        parts = [found.get("error"), found.get("message"), found.get("detail")]
-    said = ", ".join(without_key(part.strip()) for part in parts if isinstance(part, str))
-    return shorten(visible(said), 200)
+        parts = [found.get(name) for name in ("error", "message", "detail")]
+    reason = ", ".join(without_key(part.strip()) for part in parts if isinstance(part, str))
+    return shorten(visible(reason), 200)
 
 
 def _retry_after(text: str) -> float | None:

@@ -57,7 +57,7 @@ def main_script(text: str) -> str:
     """
     if text.isascii():
         return "Latin" if any(map(str.isalpha, text)) else ""
-    scripts = Counter(script for letter in text if (script := _script_of(letter)))
+    scripts = Counter(filter(None, map(_script_of, text)))
     return max(scripts, key=lambda script: scripts[script], default="")
 
 

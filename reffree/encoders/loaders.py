@@ -53,16 +53,22 @@ def load(
     folder: ModelFolder, device: torch.device, device_map: str | None, offload: Path
 ) -> SentenceTransformer:
     """Load a model onto a device, or spread it over several, memory and the folder ``offload``."""
-    _say_what_is_trusted(folder.spec)
+    note = "reffree: note: encoder %r %s."
+    if folder.spec.code == "trusted":
+        logger.warning(
+            note, folder.spec.name, "may run code that comes with it (trust_remote_code)"
+        )
+    if folder.spec.weights == "bin":
+        logger.warning(note, folder.spec.name, "is read from pickled weights (allow_pickle)")
     if folder.packaged:
         packaged_folder(folder.packaged)  # the weights are those whose hash is known
-    with _loading, _quietly():
+    with _loading, silence_libraries():
         if folder.loader == "static":
-            model = _static(folder, device)
+            model = _load_static(folder, device)
         else:
-            weights = _weights(folder.spec, device, device_map, offload)
+            weights = _weight_settings(folder.spec, device, device_map, offload)
             is_whole = folder.loader == "sentence-transformers"
-            model = (_saved if is_whole else _pooled)(folder, device, weights)
+            model = (_load_saved if is_whole else _load_pooled)(folder, device, weights)
             _read_as_text(model, folder.spec.name)
             tokenizer = model.tokenizer
             if tokenizer is not None and tokenizer.pad_token is None:
@@ -72,7 +78,7 @@ def load(
     return model
 
 
-def _saved(
+def _load_saved(
     folder: ModelFolder, device: torch.device, weights: dict[str, Any]
 ) -> SentenceTransformer:
     """Load a sentence-transformers folder as it was saved."""
@@ -87,7 +93,7 @@ def _saved(
     )
 
 
-def _pooled(
+def _load_pooled(
     folder: ModelFolder, device: torch.device, weights: dict[str, Any]
 ) -> SentenceTransformer:
     """Put a pooling on one layer of a plain transformer, encoder or decoder.
@@ -126,7 +132,7 @@ def _pooled(
     )
 
 
-def _static(folder: ModelFolder, device: torch.device) -> SentenceTransformer:
+def _load_static(folder: ModelFolder, device: torch.device) -> SentenceTransformer:
     """Read a table of token vectors and its tokenizer; a text's vector is their mean."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding
@@ -138,7 +144,7 @@ def _static(folder: ModelFolder, device: torch.device) -> SentenceTransformer:
     return SentenceTransformer(modules=[static], device=str(device))
 
 
-def _weights(
+def _weight_settings(
     spec: EncoderSpec, device: torch.device, device_map: str | None, offload: Path
 ) -> dict[str, Any]:
     """How the weights are read, and where they go."""
@@ -153,23 +159,20 @@ def _weights(
         weights["device_map"] = json.loads(device_map) if is_json else device_map
         weights["offload_folder"] = str(offload)
     if spec.quantisation != "none":
-        weights["quantization_config"] = _quantised(spec.quantisation, weights["dtype"])
+        if missing_packages(["bitsandbytes"]):
+            raise EncoderError(
+                f"quantisation {spec.quantisation}: found no installed package bitsandbytes; "
+                "expected it beside a CUDA build of torch; run python -m pip install bitsandbytes, "
+                "or leave out quantisation"
+            )
+        from transformers import BitsAndBytesConfig
+
+        how: dict[str, Any] = {"load_in_8bit": True}
+        if spec.quantisation == "4bit":
+            how = {"load_in_4bit": True, "bnb_4bit_compute_dtype": weights["dtype"]}
+        weights["quantization_config"] = BitsAndBytesConfig(**how)
         weights.setdefault("device_map", {"": str(device)})
     return weights
-
-
-def _quantised(kind: str, dtype: torch.dtype) -> object:
-    if missing_packages(["bitsandbytes"]):
-        raise EncoderError(
-            f"quantisation {kind}: found no installed package bitsandbytes; expected it beside a "
-            "CUDA build of torch; run python -m pip install bitsandbytes, or leave out "
-            "quantisation"
-        )
-    from transformers import BitsAndBytesConfig
-
-    if kind == "8bit":
-        return BitsAndBytesConfig(load_in_8bit=True)
-    return BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_compute_dtype=dtype)
 
 
 def _read_as_text(model: SentenceTransformer, name: str) -> None:
@@ -185,16 +188,6 @@ def _read_as_text(model: SentenceTransformer, name: str) -> None:
         )
     first.modality_config = kept
     first.input_formatter.supported_modalities = list(kept)
-
-
-def _say_what_is_trusted(spec: EncoderSpec) -> None:
-    """Write to standard error, unless the program has other plans for its log."""
-    trusted = {
-        "may run code that comes with it (trust_remote_code)": spec.code == "trusted",
-        "is read from pickled weights (allow_pickle)": spec.weights == "bin",
-    }
-    for what in (what for what, is_so in trusted.items() if is_so):
-        logger.warning("reffree: note: encoder %r %s.", spec.name, what)
 
 
 @contextmanager
@@ -213,13 +206,14 @@ def _parsed_once() -> Iterator[None]:
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
-    """Keep back the libraries' bars and warnings, which are not the user's to act on."""
+def silence_libraries() -> Iterator[None]:
+    """Keep back the libraries' bars, warnings and log, which are not the user's to act on."""
     from transformers.utils import logging as chatter
 
-    level = chatter.get_verbosity()
+    level, disabled = chatter.get_verbosity(), logging.root.manager.disable
     chatter.disable_progress_bar()
     chatter.set_verbosity_error()
+    logging.disable(logging.WARNING)
     try:
         # The bar over a GGUF's tensors heeds no setting.
         with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
@@ -227,3 +221,4 @@ def _quietly() -> Iterator[None]:
             yield
     finally:
         chatter.set_verbosity(level)
+        logging.disable(disabled)

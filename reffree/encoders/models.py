@@ -11,7 +11,7 @@ import difflib
 import hashlib
 import json
 import os
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from logging import ERROR, getLogger
 from pathlib import Path
@@ -136,41 +136,70 @@ def describe(
     first = folder / modules[0]["path"] if modules else folder
     config = read_object(first / "config.json")
     is_plain = not modules or settings.pooling is not None or settings.layer is not None
-    pooling: str
+    loader: Loader = "sentence-transformers"
     if is_plain:
-        loader: Loader = "decoder" if is_decoder(config) else "encoder"
-        pooling, normalisation = settings.pooling or "mean", "none"
-        _check_pooling(pooling, loader)
-    else:
-        loader = "sentence-transformers"
-        pooling, normalisation = _own_head(folder, modules)
+        loader = "decoder" if is_decoder(config) else "encoder"
     has_safetensors = any(first.glob("*.safetensors"))
-    spec = EncoderSpec(
+    prompt = settings.prompt
+    spec = _spec_of(
+        settings,
+        loader,
+        config,
         name=name,
         revision=revision,
-        pooling=pooling,
-        normalisation=normalisation,
-        dtype=resolve_dtype(settings.dtype or dtype, config),
+        dtype=dtype,
         max_length=read_max_length(first, settings.max_length),
-        backend=RUN_BY[loader],
-        layer=resolve_layer(settings.layer, config),
-        attention=settings.attention or "auto",
-        prompt=own_prompt(folder) if settings.prompt is None else settings.prompt,
-        quantisation=settings.quantisation or "none",
+        prompt=own_prompt(folder) if prompt is None else prompt,
         weights="safetensors" if has_safetensors or not settings.allow_pickle else "bin",
         code="trusted" if settings.trust_remote_code else "none",
     )
+    if not is_plain:
+        pooling, normalisation = _own_head(folder, modules)
+        spec = replace(spec, pooling=pooling, normalisation=normalisation)
     stored, kind = resolve_dtype("auto", config), str(config.get("model_type", ""))
     return ModelFolder(first if is_plain else folder, spec, loader, stored, kind)
 
 
+def _spec_of(
+    settings: ModelSettings,
+    loader: Loader,
+    config: dict[str, Any],
+    *,
+    dtype: str,
+    **known: Any,  # noqa: ANN401  (fields of a spec)
+) -> EncoderSpec:
+    """Say what fixes the vectors of a pooled layer; ``dtype`` is the model's, if none is asked."""
+    if settings.pooling == "cls" and loader == "decoder":
+        raise OptionError(
+            "pooling = cls for a decoder, whose first token sees no other",
+            expected="mean or lasttoken",
+            remedy="leave it out for the mean",
+        )
+    return EncoderSpec(
+        pooling=settings.pooling or "mean",
+        normalisation="none",
+        dtype=resolve_dtype(settings.dtype or dtype, config),
+        backend=RUN_BY[loader],
+        layer=resolve_layer(settings.layer, config),
+        attention=settings.attention or "auto",
+        quantisation=settings.quantisation or "none",
+        **known,
+    )
+
+
 def _own_head(folder: Path, modules: list[dict[str, str]]) -> tuple[str, str]:
     """Return pooling and normalisation of a sentence-transformers model."""
-    pooling = "mean"
+    pooling, prefix = "mean", "pooling_mode_"
     kinds = [module["type"].rsplit(".", 1)[-1] for module in modules]
     for module, kind in zip(modules, kinds, strict=True):
         if kind == "Pooling":
-            pooling = own_pooling(read_object(folder / module["path"] / "config.json"))
+            config = read_object(folder / module["path"] / "config.json")
+            names = config.get("pooling_mode")
+            if names is None:  # as older versions write it
+                on = [name for name, is_on in config.items() if is_on and name.startswith(prefix)]
+                chosen = [name.removeprefix(prefix) for name in on]
+                names = [name.replace("_tokens", "").replace("_token", "") for name in chosen]
+            pooling = ("+".join(names) if isinstance(names, list) else str(names)) or "mean"
         elif kind not in ("Transformer", "Normalize"):
             pooling += f"+{kind.lower()}"
     return pooling, "l2" if "Normalize" in kinds else "none"
@@ -189,32 +218,18 @@ def _describe_files(folder: Path, alias: str, settings: ModelSettings) -> ModelF
     max_length = None if known.loader == "static" else settings.max_length or SMOLLM2_POSITIONS
     if max_length is not None:
         check_max_length(max_length, SMOLLM2_POSITIONS)
-    pooling = settings.pooling or "mean"
-    _check_pooling(pooling, known.loader)
-    spec = EncoderSpec(
+    spec = _spec_of(
+        settings,
+        known.loader,
+        {"num_hidden_layers": SMOLLM2_LAYERS},
         name=known.model,
         revision=PACKAGED[alias].revision,
-        pooling=pooling,
-        normalisation="none",
-        dtype=resolve_dtype(settings.dtype or known.dtype, {}),
+        dtype=known.dtype,
         max_length=max_length,
-        backend=RUN_BY[known.loader],
-        layer=resolve_layer(settings.layer, {"num_hidden_layers": SMOLLM2_LAYERS}),
-        attention=settings.attention or "auto",
         prompt=settings.prompt or "",
-        quantisation=settings.quantisation or "none",
         weights=Path(PACKAGED[alias].weights).suffix.removeprefix("."),
     )
     return ModelFolder(folder, spec, known.loader)
-
-
-def _check_pooling(pooling: str, loader: Loader) -> None:
-    if pooling == "cls" and loader == "decoder":
-        raise OptionError(
-            "pooling = cls for a decoder, whose first token sees no other",
-            expected="mean or lasttoken",
-            remedy="leave it out for the mean",
-        )
 
 
 def hub_folder(name: str, *, offline: bool, settings: ModelSettings) -> Path:
@@ -289,28 +304,17 @@ def catalogue() -> list[dict[str, Any]]:
     speeds = json.loads(measured)
     listed = []
     for alias, known in ALIASES.items():
+        fields = asdict(known)
+        fields["bytes"] = fields.pop("size")
+        fields["languages"] = sorted({c for codes in known.languages.values() for c in codes})
+        del fields["prompt"]
         if package := PACKAGED.get(alias):
-            revision, is_here, get = package.revision, is_installed(alias), package.install
+            fields |= {"revision": package.revision, "get": package.install}
+            fields["offline"] = is_installed(alias)
         else:
-            revision, is_here = known.revision or "", is_downloaded(alias)
-            get = f"hf download {known.model} --revision {known.revision}"
-        listed.append(
-            {
-                "alias": alias,
-                "model": known.model,
-                "revision": revision,
-                "loader": known.loader,
-                "dimension": known.dimension,
-                "parameters": known.parameters,
-                "bytes": known.size,
-                "dtype": known.dtype,
-                "licence": known.licence,
-                "languages": sorted({code for codes in known.languages.values() for code in codes}),
-                "offline": is_here,
-                "get": get,
-                "speed": speeds.get(alias),
-            }
-        )
+            fields["get"] = f"hf download {known.model} --revision {known.revision}"
+            fields["offline"] = is_downloaded(alias)
+        listed.append({"alias": alias, **fields, "speed": speeds.get(alias)})
     return listed
 
 
@@ -440,16 +444,6 @@ def own_prompt(folder: Path) -> str:
     return text if isinstance(text, str) else ""
 
 
-def own_pooling(config: dict[str, Any]) -> str:
-    """Name the pooling of a sentence-transformers model."""
-    if "pooling_mode" in config:
-        mode = config["pooling_mode"]
-        return "+".join(mode) if isinstance(mode, list) else str(mode)
-    prefix = "pooling_mode_"
-    names = [k.removeprefix(prefix) for k, on in config.items() if k.startswith(prefix) and on]
-    return "+".join(name.replace("_tokens", "").replace("_token", "") for name in names) or "mean"
-
-
 def hash_folder(folder: Path) -> str:
     """Hash every file of a model by name and content, but for what describes it to people."""
     digest = hashlib.sha256()
@@ -468,15 +462,11 @@ def hash_folder(folder: Path) -> str:
 def read_modules(folder: Path) -> list[dict[str, str]]:
     """List the modules of a sentence-transformers model; none for others."""
     modules = _read_json(folder / "modules.json", default=[])
-    is_list = isinstance(modules, list) and all(
+    if not isinstance(modules, list) or not all(
         isinstance(m, dict) and isinstance(m.get("type"), str) and isinstance(m.get("path"), str)
         for m in modules
-    )
-    if not is_list:
-        raise EncoderError(
-            f"{folder / 'modules.json'}: found no list of modules; expected what "
-            "sentence-transformers writes; download or save the model again"
-        )
+    ):
+        raise _broken(folder / "modules.json", "no list of modules")
     return list(modules)
 
 
@@ -484,10 +474,7 @@ def read_object(path: Path) -> dict[str, Any]:
     """Read a JSON object; a file that is not there is an empty one."""
     value = _read_json(path, default={})
     if not isinstance(value, dict):
-        raise EncoderError(
-            f"{path}: found no JSON object; expected a model's configuration; download or save the "
-            "model again"
-        )
+        raise _broken(path, "no JSON object")
     return value
 
 
@@ -497,7 +484,10 @@ def _read_json(path: Path, default: Any) -> Any:  # noqa: ANN401  (JSON is any)
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError, OSError) as error:
-        raise EncoderError(
-            f"{path}: found broken JSON ({shorten(str(error), 120)}); expected a model's "
-            "configuration; download or save the model again"
-        ) from None
+        raise _broken(path, f"broken JSON ({shorten(str(error), 120)})") from None
+
+
+def _broken(path: Path, found: str) -> EncoderError:
+    return EncoderError(
+        f"{path}: found {found}; expected a model's configuration; download or save the model again"
+    )

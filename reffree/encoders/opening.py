@@ -35,8 +35,8 @@ def open_encoder(options: EncoderOptions, *, is_remote: bool = False) -> Encoder
     if is_endpoint(options.model):
         if parse_ray(options.device):
             refuse_endpoint(options.model, "Ray's actors")
-        for package in ("httpx", "tenacity"):
-            require(package, _no_client)
+        missing = "expected it; run python -m pip install 'reffree[endpoint]'"
+        require("httpx", lambda name: EncoderError(f"an endpoint: found no {name}; {missing}"))
         from reffree.encoders.endpoint import open_endpoint
 
         server = open_endpoint(options, kept)
@@ -52,10 +52,10 @@ def open_encoder(options: EncoderOptions, *, is_remote: bool = False) -> Encoder
     if devices != ["cpu"] and not is_remote:
         import torch
 
-        from reffree.encoders.precision import abilities_of, suited
+        from reffree.encoders.precision import abilities_of, suit_devices
 
         can = abilities_of([torch.device(name) for name in devices], settings.backend)
-        folder = suited(folder, settings, can)
+        folder = suit_devices(folder, settings, can)
     check_backend(settings, folder.spec, devices)
     settings = _settle_backend(folder, settings, kept)
     spec = replace(folder.spec, backend=backend_label(folder.spec, settings.backend))
@@ -69,13 +69,6 @@ def open_encoder(options: EncoderOptions, *, is_remote: bool = False) -> Encoder
     found = facts.get("cosine_deviation")
     known = found if isinstance(found, float) else None
     return CachedEncoder(open_model, cache, replace(spec, deviation=known))
-
-
-def _no_client(package: str) -> EncoderError:
-    return EncoderError(
-        f"an endpoint: found no installed package {package}; expected httpx and tenacity; run "
-        "python -m pip install 'reffree[endpoint]'"
-    )
 
 
 def check_backend(settings: ModelSettings, spec: EncoderSpec, devices: Sequence[str]) -> None:

@@ -213,16 +213,6 @@ def _refusal(name: str, value: object) -> OptionError:
     )
 
 
-def check_cache(cache: object) -> None:
-    """Refuse what names no place for cached vectors."""
-    if not (cache is None or cache is False or isinstance(cache, Path | str)):
-        raise OptionError(
-            f"cache = {shorten(cache)!r}",
-            expected="a folder or off",
-            remedy="leave it out for the user's cache folder",
-        )
-
-
 class Encoding(TypedDict, total=False):
     """Keywords of every function that encodes; `EncoderOptions` has them, too."""
 
@@ -285,7 +275,12 @@ class EncoderOptions:
         """Refuse values that do not exist, and an address that may hold a secret."""
         parse_encoder(self.encoder)
         check_device(self.device)
-        check_cache(self.cache)
+        if not (self.cache in (None, False) or isinstance(self.cache, Path | str)):
+            raise OptionError(
+                f"cache = {shorten(self.cache)!r}",
+                expected="a folder or off",
+                remedy="leave it out for the user's cache folder",
+            )
         drop = (self.drop,) if isinstance(self.drop, str) else tuple(dict.fromkeys(self.drop))
         if wrong := [kind for kind in drop if kind not in get_args(Dropped)]:
             raise OptionError(

@@ -46,7 +46,7 @@ def abilities_of(devices: Sequence[torch.device], backend: str = "torch") -> Abi
     return Abilities(is_new, is_new and find_spec("flash_attn") is not None)
 
 
-def suited(folder: ModelFolder, settings: ModelSettings, can: Abilities) -> ModelFolder:
+def suit_devices(folder: ModelFolder, settings: ModelSettings, can: Abilities) -> ModelFolder:
     """Choose type and attention that were left to us, as they suit the devices."""
     spec = folder.spec
     if folder.loader == "static":

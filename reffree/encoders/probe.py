@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from importlib.resources import files
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,32 +12,15 @@ from numpy.typing import NDArray
 TOLERANCE = 1e-5
 """Largest difference of a number of a vector, as a share of the vector's length."""
 
-_SENTENCES = (
-    "The council approved the budget for the new library on Tuesday.",
-    "Bees dance to show the others where the flowers are.",
-    "Okay, so who takes the minutes this week?",
-    "In 1969 the bridge was closed to traffic, and it never opened again.",
-    "The server ran out of memory while it was sorting 12,000 records.",
-    "She plays the cello; her brother, the double bass.",
-    "Could you move the button to the top left, please?",
-    "Most of the island is covered by ice, up to three kilometres thick.",
-    "I don't know, it just seems a bit expensive to me.",
-    "The treaty was signed in Utrecht and ended the war of succession.",
-    "Add the flour slowly and stir until the dough no longer sticks.",
-    "Photosynthesis turns light, water and carbon dioxide into sugar.",
-    "He scored twice in the second half, but the team still lost 4-3.",
-    "Remote controls get lost, so it should have a bright colour.",
-    "Interest rates rose by a quarter of a point for the third time.",
-    "The novel opens with a funeral and closes with a wedding.",
-)
-
 
 def _texts() -> tuple[str, ...]:
-    n = len(_SENTENCES)
-    openings = tuple(" ".join(sentence.split()[:3]) for sentence in _SENTENCES)
-    pairs = tuple(f"{_SENTENCES[i]} {_SENTENCES[(i + 5) % n]}" for i in range(n))
-    passages = tuple(" ".join(_SENTENCES[(i + 3 * k) % n] for k in range(4)) for i in range(n))
-    return (*_SENTENCES, *openings, *pairs, *passages)
+    resource = files("reffree") / "resources" / "probe.json"
+    found: list[str] = json.loads(resource.read_text(encoding="utf-8"))
+    n = len(found)
+    openings = (" ".join(sentence.split()[:3]) for sentence in found)
+    pairs = (f"{found[i]} {found[(i + 5) % n]}" for i in range(n))
+    passages = (" ".join(found[(i + 3 * k) % n] for k in range(4)) for i in range(n))
+    return (*found, *openings, *pairs, *passages)
 
 
 PROBE = _texts()

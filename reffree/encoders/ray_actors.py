@@ -32,16 +32,15 @@ SETTINGS = {
     "RAY_py_gcs_connect_timeout_s": "5",  # at a wrong address
     "RAY_gcs_server_port_wait_time_s": "1",
 }
+Work = Callable[[Any], Any]
 
 
 class _Actor:
     """Makes its work once, and gives results, or sentences: errors with arguments do not travel."""
 
-    def __init__(
-        self, make: Callable[..., Callable[[Any], Any]], arguments: tuple[Any, ...]
-    ) -> None:
+    def __init__(self, make: Callable[..., Work], arguments: tuple[Any, ...]) -> None:
         self._make, self._arguments = make, arguments
-        self._work: Callable[[Any], Any] | None = None
+        self._work: Work | None = None
 
     def run(self, item: Any) -> tuple[bool, Any]:  # noqa: ANN401
         try:
@@ -59,10 +58,7 @@ class Actors:
     gpus: int  # of each
 
     def map(
-        self,
-        make: Callable[..., Callable[[Any], Any]],
-        arguments: tuple[Any, ...],
-        items: Sequence[Any],
+        self, make: Callable[..., Work], arguments: tuple[Any, ...], items: Sequence[Any]
     ) -> Iterator[Any]:
         """Yield ``make(*arguments)(item)`` for every item, in order; an actor makes its work once.
 
@@ -99,9 +95,9 @@ def ray_actors(cluster: RayCluster) -> Iterator[Actors]:
     """
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
-    ray = require("ray", _no_ray)
+    sentence = "found no ray; expected it installed; run python -m pip install 'reffree[ray]'"
+    ray = require("ray", lambda name: EncoderError(f"device 'ray': {sentence}"))
     is_ours = not ray.is_initialized()
-    where = f"device 'ray' at {cluster.address or 'this host'}"
     # Ray tells of actors that died on standard output, which is for results.
     with redirect_stdout(sys.stderr):
         if is_ours:
@@ -113,9 +109,9 @@ def ray_actors(cluster: RayCluster) -> Iterator[Actors]:
                 ray.init(**how, log_to_driver=False, logging_level="ERROR")
             except (ConnectionError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
                 raise EncoderError(
-                    f"{where}: {first_line(error)}; expected a running cluster, and its token in "
-                    "RAY_AUTH_TOKEN where it asks for one; check the address, or leave it out to "
-                    "start one here"
+                    f"device 'ray' at {cluster.address or 'this host'}: {first_line(error)}; "
+                    "expected a running cluster, and its token in RAY_AUTH_TOKEN where it asks for "
+                    "one; check the address, or leave it out to start one here"
                 ) from error
         try:
             there = ray.cluster_resources()
@@ -128,29 +124,23 @@ def ray_actors(cluster: RayCluster) -> Iterator[Actors]:
                 ray.shutdown()
 
 
-def _no_ray(name: str) -> EncoderError:
-    return EncoderError(
-        f"device 'ray': found no installed package {name}; expected ray; run python -m pip install "
-        "'reffree[ray]'"
-    )
-
-
+@dataclass(frozen=True, slots=True)
 class RayEncoder:
-    """Has actors encode; what comes back goes into the cache of this process."""
+    """Has actors encode, on hosts that all have the model; what comes back is cached here."""
 
-    def __init__(self, options: EncoderOptions, cluster: RayCluster, spec: EncoderSpec) -> None:
-        """Take the options, whose model every host must have, and the cluster."""
-        self.spec = spec
-        self._options = remote_options(options)
-        self._cluster = cluster
+    options: EncoderOptions
+    cluster: RayCluster
+    spec: EncoderSpec
 
     def stream(self, texts: Sequence[str]) -> Iterator[EncodedTexts]:
         """Yield the vectors of one part of the texts after the other."""
         starts = range(0, len(texts), TEXTS_PER_ITEM)
         items = [list(texts[start : start + TEXTS_PER_ITEM]) for start in starts]
-        with ray_actors(self._cluster) as actors:
-            found = actors.map(encode_items, (self._options, self.spec), items)
-            for start, parts in zip(starts, found, strict=True):
+        with ray_actors(self.cluster) as actors:
+            arguments = remote_options(self.options), self.spec
+            for start, parts in zip(
+                starts, actors.map(encode_items, arguments, items), strict=True
+            ):
                 for part in parts:
                     at = [start + i for i in part.positions]
                     yield EncodedTexts(at, part.vectors, part.tokens)
@@ -166,9 +156,7 @@ def remote_options(options: EncoderOptions) -> EncoderOptions:
     )
 
 
-def encode_items(
-    options: EncoderOptions, spec: EncoderSpec
-) -> Callable[[list[str]], list[EncodedTexts]]:
+def encode_items(options: EncoderOptions, spec: EncoderSpec) -> Work:
     """Open the encoder in a worker; refuse another than the one that is expected."""
     encoder = open_encoder(options, is_remote=True)
     if encoder.spec != spec:

@@ -22,12 +22,12 @@ from reffree.encoders.base import EncodedTexts, EncoderSpec
 from reffree.encoders.batching import (
     Batch,
     ThreadShare,
-    ahead,
     batch_of,
-    in_flight,
-    planned,
+    draw_ahead,
+    make_batches,
+    queue_ahead,
+    run_side_by_side,
     share_threads,
-    side_by_side,
     split,
 )
 from reffree.encoders.cache import fact_path, recall, remember
@@ -111,12 +111,12 @@ class SentenceTransformerEncoder:
         path = fact_path(self.kept, "deviation", spec.fingerprint)
         found = recall(path).get("cosine_deviation")
         if not (isinstance(found, float) and 0 <= found <= 2):
-            found = self._backend.deviation if is_approximate else self._measured_deviation()
+            found = self._backend.deviation if is_approximate else self._measure_deviation()
             if found is not None:
                 remember(path, {"cosine_deviation": found})
         return replace(spec, deviation=found)
 
-    def _measured_deviation(self) -> float | None:
+    def _measure_deviation(self) -> float | None:
         """Hold vectors against float32's; None where that does not fit into the device's memory."""
         plain = SentenceTransformerEncoder(in_float32(self.folder), self.device, self.settings)
         try:
@@ -148,24 +148,22 @@ class SentenceTransformerEncoder:
 
     def stream(self, texts: Sequence[str]) -> Generator[EncodedTexts, None, None]:
         """Encode longest first; when memory runs out, go on with half the tokens per batch."""
-        batches = planned(
+        batches = make_batches(
             texts,
             self._tokeniser,
             lambda: (self.batch_tokens, self.enough),
             pinned=self.device.type == "cuda",
         )
-        with closing(ahead(batches)) as prepared, closing(self._computed(prepared)) as computed:
-            for batch, result in computed:
-                yield from self._within_memory(batch, result, texts)
+        with closing(draw_ahead(batches)) as prepared:
+            if self.is_queued:
+                computed = queue_ahead(self._split_large(prepared), self._begin)
+            else:
+                computed = run_side_by_side(prepared, self._compute, self.share)
+            with closing(computed):
+                for batch, result in computed:
+                    yield from self._fit_into_memory(batch, result, texts)
 
-    def _computed(
-        self, prepared: Iterator[Batch]
-    ) -> Generator[tuple[Batch, Callable[[], Matrix]], None, None]:
-        if self.is_queued:
-            return in_flight(self._fitting(prepared), self._begin)
-        return side_by_side(prepared, self._compute, self.share)
-
-    def _fitting(self, prepared: Iterator[Batch]) -> Iterator[Batch]:
+    def _split_large(self, prepared: Iterator[Batch]) -> Iterator[Batch]:
         """Split batches that were planned before memory ran out."""
         for batch in prepared:
             if len(batch.reads) == 1 or batch.size <= self.batch_tokens:
@@ -173,7 +171,7 @@ class SentenceTransformerEncoder:
             else:
                 yield from self._parts(batch)
 
-    def _within_memory(
+    def _fit_into_memory(
         self, batch: Batch, result: Callable[[], Matrix], texts: Sequence[str]
     ) -> Iterator[EncodedTexts]:
         """Take what was computed of a batch; in parts where it is too large for the memory."""
@@ -192,7 +190,7 @@ class SentenceTransformerEncoder:
                     if has_halved:
                         remember(self._budget, {"batch_tokens": self.batch_tokens})
                     has_halved = False
-                    yield self._encoded(batch, vectors, texts)
+                    yield self._check_finite(batch, vectors, texts)
                     continue
                 self.batch_tokens = max(1, min(self.batch_tokens, batch.size // 2))
                 has_halved = True
@@ -256,7 +254,7 @@ class SentenceTransformerEncoder:
             vectors: torch.Tensor = there["sentence_embedding"].float()
         return vectors
 
-    def _encoded(self, batch: Batch, vectors: Matrix, texts: Sequence[str]) -> EncodedTexts:
+    def _check_finite(self, batch: Batch, vectors: Matrix, texts: Sequence[str]) -> EncodedTexts:
         positions = [read.position for read in batch.reads]
         finite = np.isfinite(vectors).all(axis=1)
         if not finite.all():

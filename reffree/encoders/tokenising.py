@@ -48,12 +48,7 @@ class Tokeniser:
 
     def read(self, positions: Sequence[int], texts: Sequence[str]) -> list[Read]:
         """Count the tokens of some texts."""
-        full = [self.prompt + text for text in texts]
-        if callable(self.tokenizer):
-            ids = self.tokenizer(full, truncation=False, verbose=False)[IDS]
-        else:
-            encodings = self.tokenizer.encode_batch(full, add_special_tokens=False)
-            ids = [encoding.ids for encoding in encodings]
+        ids = self._ids([self.prompt + text for text in texts], is_special=True)
         counts = list(map(len, ids))
         lengths = [min(count, self.limit) if self.limit else count for count in counts]
         return [Read(*one) for one in zip(positions, counts, lengths, texts, strict=True)]
@@ -62,12 +57,18 @@ class Tokeniser:
         """Return the tokens of each word, special ones left out; None is the unknown one."""
         if callable(self.tokenizer):
             unknown = self.tokenizer.unk_token_id
-            ids = self.tokenizer([*words], add_special_tokens=False, verbose=False)[IDS]
         else:
             unknown = self.tokenizer.token_to_id("<unk>")
-            encodings = self.tokenizer.encode_batch([*words], add_special_tokens=False)
-            ids = [encoding.ids for encoding in encodings]
+        ids = self._ids([*words], is_special=False)
         return [[None if one == unknown else one for one in each] for each in ids]
+
+    def _ids(self, texts: list[str], *, is_special: bool) -> list[list[int]]:
+        if callable(self.tokenizer):
+            how = {"add_special_tokens": is_special, "truncation": False, "verbose": False}
+            ids: list[list[int]] = self.tokenizer(texts, **how)[IDS]
+            return ids
+        encodings = self.tokenizer.encode_batch(texts, add_special_tokens=False)
+        return [encoding.ids for encoding in encodings]
 
     def collate(self, reads: Sequence[Read]) -> Features:
         """Make what the model computes on, padded to the longest text; on the host."""

@@ -17,7 +17,7 @@ from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import Segmentation
 from reffree.formats.format import Format, Sample
 from reffree.formats.source import Source, checked_name, without_suffix
-from reffree.util.errors import InputError, Place, counted, shorten
+from reffree.util.errors import Place, counted, mistake, shorten
 
 REF = ".ref"
 SUFFIXES = (REF, ".txt", "")
@@ -67,7 +67,7 @@ class Choi(Format):
         ]
         only_ref = bool(listed) and Source(listed[0][1]).suffix == REF
         kinds = ".ref" if only_ref else ".txt or without extension"
-        source.note_unread(others, "of another kind", expected=f"Choi files ({kinds})")
+        source.note_unread(others, f"Choi files ({kinds})")
         return documents
 
     def write(self, corpus: Corpus, chosen: Sequence[Segmentation]) -> Iterator[str]:
@@ -112,12 +112,9 @@ def _document(source: Source, id: str) -> Document:
         elif line.strip():
             blocks[-1].append(line)
     if not separated:
-        raise InputError(
-            "no line of ten or more =",
-            expected=f"a Choi file, whose segments are separated by {SEPARATOR}",
-            remedy="put such a line before the first segment, or move the file elsewhere",
-            place=source.place(),
-        )
+        expected = f"a Choi file, whose segments are separated by {SEPARATOR}"
+        remedy = "put such a line before the first segment, or move the file elsewhere"
+        raise mistake(source.place(), "no line of ten or more =", expected, remedy)
     blocks = [block for block in blocks if block]
     return Document.build(
         id,
@@ -145,12 +142,9 @@ def _has_line_break(unit: str) -> bool:
 def _line(unit: str, place: Place) -> str:
     line = " ".join(re.split(r"[\r\n]+", unit)) if _has_line_break(unit) else unit
     if _is_separator(line):
-        raise InputError(
-            f"the unit {shorten(line)!r}",
-            expected="text, since a line of ten or more = separates segments",
-            remedy="change the unit, or write another format such as jsonl",
-            place=place,
-        )
+        expected = "text, since a line of ten or more = separates segments"
+        remedy = "change the unit, or write another format such as jsonl"
+        raise mistake(place, f"the unit {shorten(line)!r}", expected, remedy)
     return line
 
 

@@ -1,45 +1,49 @@
-"""Dialogue corpora as their owners publish them, and what a boundary is in each.
+"""Dialogue and meeting corpora as JSON, and what a boundary is in each.
 
 After Coen ("When F1 fails", appendix D): every utterance of both speakers is a unit, its speaker is
 kept apart from its text, and a boundary lies where the label changes between two utterances. What a
 label is where the corpus has none for some utterance, or several, is ours to say: it stays if it
 may (see `changing`), and utterances before the first one have that one.
 
-* ``tadam``: DialSeg711 (and ZYS) of TADAM, text: ``call_id_0``, then ``0 utterance`` a line, the
-  number being that of the segment.
+* ``dialseg``: SuperDialseg, and DialSeg711, Doc2Dial and others in that form: ``{"dial_data":
+  {"<dataset>": [{"dial_id": "…", "turns": [{"role": "user", "utterance": "…",
+  "segmentation_label": 0, "topic_id": 3}, …]}, …]}}``. A label 1 marks the last utterance of a
+  topic (convention end); the final label is 0 in the published files and does not matter. Without
+  labels, a change of ``topic_id`` starts a segment. Where both are there the labels count.
 * ``utterances``: ``{"dial_id": 0, "utterances": [...], "segments": [4, 6]}`` a dialogue, the
   lengths of segments (DialSeg711 and TIAGE of Dialogue-Topic-Segmenter).
 * ``multiwoz``: 2.2 (``dialogues_001.json``) and 2.1 (``data.json``); the label is the domain.
-* ``dailydialog``: ``dialogues_text.txt``, a dialogue a line with ``__eou__`` behind utterances, and
-  beside it ``dialogues_topic.txt``; the label is the dialogue's topic.
 * ``taskmaster``: TM-1, TM-2, TM-3; the label is the task of the annotations, or the subtask.
 * ``topical-chat``: the label is the fact section that an utterance draws on (FS1, FS2, FS3).
+* ``qmsum``: a meeting per JSON file, a folder of them, or a JSONL of meetings: ``{"topic_list":
+  [{"topic": "…", "relevant_text_span": [["0", "19"], ["24", "29"]]}, …], "meeting_transcripts":
+  [{"speaker": "…", "content": "…"}, …]}``. Spans are turn numbers from 0, both ends included. Gold
+  uses every span: where spans overlap the one that starts later wins (of equal starts, the later in
+  the file), what is left of the earlier one before and after it is a segment each, and every run of
+  turns outside all spans is one too.
 
-A published dialogue of DailyDialog or Taskmaster has one label throughout, so that boundaries come
-from putting dialogues together (``join``), as Coen did. Which ones the paper does not say: here it
-is those that follow one another in the file.
+A published dialogue of DailyDialog (`dialogue_lines`) or Taskmaster has one label throughout, so
+that boundaries come from putting dialogues together (``join``), as Coen did. Which ones the paper
+does not say: here it is those that follow one another in the file.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
-from reffree.data.corpus import Document
+from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import Segmentation
 from reffree.formats import jsonl
-from reffree.formats.format import JSON, TEXT, Format, Sample
+from reffree.formats.fields import Record, as_list, zero_or_one
+from reffree.formats.format import JSON, Format, Sample
 from reffree.formats.source import Source
-from reffree.formats.strict_json import as_list, as_object, as_objects, list_field, require_field
 from reffree.util.bounds import check_whole
-from reffree.util.errors import InputError, Place, counted, shorten
+from reffree.util.errors import Place, counted, mistake, shorten
 
-CALL = re.compile(r"call_id_\S+\s*$")
-END = "__eou__"
-_TEXT = "dialogues_text.txt"
-_TOPICS = "dialogues_topic.txt"
+MEETING = "meeting_transcripts"
+DATA, LABEL, TOPIC, ROLE = "dial_data", "segmentation_label", "topic_id", "role"
 _NO_DOMAIN = ("general", "booking")
 
 Labels = Sequence[Sequence[str]]
@@ -70,19 +74,29 @@ def _by_label(labels: Labels) -> Segmentation | None:
     return None if chosen is None else Segmentation.from_segment_ids(chosen)
 
 
+def _spoken(
+    turns: Sequence[Record], text: str, speaker: str, gold: Segmentation | None, place: Place
+) -> Document:
+    """Make a document of turns, which have their text and speaker under the keys."""
+    units = [turn.need(text) for turn in turns]
+    speakers = [str(turn.get(speaker) or "") for turn in turns]
+    given = speakers if any(speakers) else None
+    return Document.build(cast(str, place.document), units, gold=gold, speakers=given, place=place)
+
+
 @dataclass(frozen=True, slots=True)
-class _Dialogue:
+class Dialogue:
     """One published dialogue, before several may be joined; ``labels`` are those of utterances."""
 
     id: str
     units: list[str]
-    speakers: list[str] | None
+    speakers: list[str]
     labels: Labels
     place: Place
 
 
 @dataclass(frozen=True)
-class _Joined(Format):
+class Joined(Format):
     """Dialogues of which several may become a document."""
 
     join: int = 1
@@ -91,59 +105,86 @@ class _Joined(Format):
         """Refuse to join none."""
         check_whole("join", self.join, 1)
 
-    def documents(self, dialogues: Sequence[_Dialogue]) -> list[Document]:
+    def documents(self, dialogues: Sequence[Dialogue]) -> list[Document]:
         """Join dialogues that follow one another; the last document may have fewer."""
         documents = []
         for first in range(0, len(dialogues), self.join):
             group = dialogues[first : first + self.join]
             id = group[0].id if len(group) == 1 else f"{group[0].id}+{len(group) - 1}"
-            speakers = [speaker for each in group for speaker in each.speakers or ()]
             document = Document.build(
                 id,
                 [unit for each in group for unit in each.units],
                 gold=_by_label([label for each in group for label in each.labels]),
-                speakers=speakers or None,
+                speakers=[speaker for each in group for speaker in each.speakers] or None,
                 place=group[0].place,
             )
             documents.append(document)
         return documents
 
 
-class Tadam(Format):
-    """DialSeg711 as TADAM has it."""
+@dataclass(frozen=True)
+class Dialseg(Format):
+    """SuperDialseg's files; ``convention`` is what a label 1 means."""
 
-    name = "tadam"
-    first_line = CALL
-    suffixes = TEXT
-    rank = 4
+    convention: Literal["end", "start"] = "end"
+    name = "dialseg"
+    keys = (DATA,)
+    suffixes = JSON
+    written_as = ()
+    keeps = frozenset({"text", "speakers"})
 
     def read(self, source: Source) -> list[Document]:
-        """Read ``call_id_…`` and the numbered utterances under each."""
-        calls: list[tuple[str, int, list[tuple[str, str]]]] = []
-        for number, line in source.lines():
-            if not line.strip():
-                continue
-            if CALL.match(line.strip()):
-                calls.append((line.strip(), number, []))
-                continue
-            segment, *rest = line.split(None, 1)
-            if not segment.isdecimal() or not rest or not calls:
-                raise InputError(
-                    f"the line {shorten(line)!r}",
-                    expected="call_id_N, or the number of a segment, a space and an utterance"
-                    if calls
-                    else "call_id_N on the first line",
-                    remedy="check the file's format",
-                    place=source.place(number),
-                )
-            calls[-1][2].append((segment, rest[0].rstrip()))
-        documents = []
-        for id, number, turns in calls:
-            segments = [segment for segment, _ in turns]
-            gold = Segmentation.from_segment_ids(segments) if turns else None
-            units = [text for _, text in turns]
-            documents.append(Document.build(id, units, gold=gold, place=source.place(number)))
+        """Read the dialogues of every dataset in the file."""
+        place = source.place()
+        documents, disagreeing = [], 0
+        for dataset, dialogues in (
+            Record(source.json, "the content", place).need_object(DATA).items()
+        ):
+            for i, value in enumerate(as_list(dialogues, f"the dataset {dataset!r}", place)):
+                dialogue = Record(value, f"dialogue {i + 1} of {dataset!r}", place)
+                dialogue.identify("dial_id", f"{dataset}/{i + 1}")
+                turns = dialogue.objects("turns", "turn")
+                labels = [
+                    zero_or_one(label, f"as {LABEL} in turn {i + 1}", dialogue.place)
+                    for i, label in enumerate(_column(turns, LABEL, dialogue.place))
+                ]
+                topics = _column(turns, TOPIC, dialogue.place)
+                gold = Segmentation.from_labels(labels, self.convention) if labels else None
+                if topics:
+                    by_topic = Segmentation.from_segment_ids(topics)
+                    disagreeing += gold is not None and gold != by_topic
+                    gold = gold or by_topic
+                documents.append(_spoken(turns, "utterance", ROLE, gold, dialogue.place))
+        if disagreeing:
+            of = counted(len(documents), "dialogue")
+            found = f"{disagreeing} of {of} whose topic ids and labels disagree"
+            source.note(found, "boundaries in the same places", f"the {LABEL} was used")
         return documents
+
+    def write(self, corpus: Corpus, chosen: Sequence[Segmentation]) -> Iterator[str]:
+        """Write one dataset called corpus, with labels, topic ids and roles where known."""
+        dialogues = []
+        for document, segmentation in zip(corpus.documents, chosen, strict=True):
+            labels, topics = segmentation.to_labels("end"), segmentation.to_segment_ids()
+            turns = []
+            for i, unit in enumerate(document.units):
+                turn: dict[str, object] = {"turn_id": i, "utterance": unit}
+                if document.speakers is not None:
+                    turn[ROLE] = document.speakers[i]
+                turns.append({**turn, LABEL: labels[i], TOPIC: topics[i]})
+            dialogues.append({"dial_id": document.id, "turns": turns})
+        yield jsonl.dumps({DATA: {"corpus": dialogues}}, corpus.documents[0].place) + "\n"
+
+
+def _column(turns: Sequence[Record], key: str, place: Place) -> list[object]:
+    """Collect a field that all turns have or none has."""
+    missing = [i for i, turn in enumerate(turns) if turn.get(key) is None]
+    if not missing:
+        return [turn[key] for turn in turns]
+    if len(missing) == len(turns):
+        return []
+    found = f"no {key!r} in turn {missing[0] + 1} of {len(turns)}"
+    raise mistake(place, found, "one in every turn or in none", "add the missing ones")
 
 
 class Utterances(Format):
@@ -156,32 +197,11 @@ class Utterances(Format):
     def read(self, source: Source) -> list[Document]:
         """Read dialogues of ``utterances`` and ``segments``, which are lengths."""
         documents = []
-        for i, (table, place) in enumerate(jsonl.tables(source)):
-            id = dialogue_id(table, "dial_id", f"{source.stem}/{i + 1}", place)
-            place = replace(place, document=id)
-            units = list_field(table, "utterances", place)
-            masses = list_field(table, "segments", place)
-            documents.append(
-                Document.build(id, cast(Any, units), gold=cast(Any, masses), place=place)
-            )
+        for i, dialogue in enumerate(jsonl.tables(source)):
+            id = dialogue.identify("dial_id", f"{source.stem}/{i + 1}")
+            units, masses = dialogue.need_list("utterances"), dialogue.need_list("segments")
+            documents.append(Document.build(id, units, gold=masses, place=dialogue.place))
         return documents
-
-
-def dialogue_id(table: dict[str, object], key: str, default: str, place: Place) -> str:
-    """Read an id, which may be a number; ``default`` where there is none."""
-    value = table.get(key)
-    value = default if value is None else value
-    if isinstance(value, (str, int)) and not isinstance(value, bool):
-        return str(value)
-    raise InputError(
-        f"the {key} {shorten(value)}",
-        expected="text or a number",
-        remedy=f"name the dialogue, such as {default!r}",
-        place=place,
-    )
-
-
-# MultiWOZ
 
 
 class MultiWoz(Format):
@@ -199,13 +219,10 @@ class MultiWoz(Format):
 
     def read(self, source: Source) -> list[Document]:
         """Read 2.2, a list of dialogues, or 2.1, an object of dialogues by file name."""
-        if (
-            not source.is_json_lines
-            and isinstance(source.json, dict)
-            and "turns" not in source.json
-        ):
-            return [_log(id, value, source) for id, value in source.json.items()]
-        return [_turns(table, place) for table, place in jsonl.tables(source)]
+        content = None if source.is_json_lines else source.json
+        if isinstance(content, dict) and "turns" not in content:
+            return [_read_log(dialogue, source) for dialogue in _by_id(source, "a dialogue")]
+        return [_read_turns(dialogue) for dialogue in jsonl.tables(source)]
 
 
 def _first_has(sample: Sample, key: str) -> bool:
@@ -214,17 +231,21 @@ def _first_has(sample: Sample, key: str) -> bool:
     return isinstance(first, dict) and key in first
 
 
-def _turns(table: dict[str, object], place: Place) -> Document:
-    id = dialogue_id(table, "dialogue_id", "1", place)
-    place = replace(place, document=id)
-    turns = as_objects(require_field(table, "turns", place), "turn", place)
+def _by_id(source: Source, what: str) -> Iterator[Record]:
+    """Yield the objects of a file that has one object with an object for every id."""
+    for id, value in Record(source.json, "the content", source.place()).items():
+        yield Record(value, what, replace(source.place(), document=id))
+
+
+def _read_turns(dialogue: Record) -> Document:
+    dialogue.identify("dialogue_id", "1")
+    turns = dialogue.objects("turns", "turn")
     labels: list[list[str]] = []
     before: dict[str, object] = {}
     for turn in turns:
-        frames = as_objects(turn.get("frames") or [], "frame", place)
         active: list[str] = []
         changed: list[str] = []
-        for frame in frames:
+        for frame in turn.objects("frames", "frame", optional=True):
             service = str(frame.get("service"))
             state = frame.get("state")
             if not isinstance(state, dict) or state.get("active_intent", "NONE") == "NONE":
@@ -235,33 +256,25 @@ def _turns(table: dict[str, object], place: Place) -> Document:
                 changed.append(service)
             before[service] = slots
         labels.append(changed or active)
-    return spoken_document(id, turns, "utterance", "speaker", _by_label(labels), place)
+    return _spoken(turns, "utterance", "speaker", _by_label(labels), dialogue.place)
 
 
-def _log(id: str, value: object, source: Source) -> Document:
-    place = replace(source.place(), document=id)
-    table = as_object(value, "a dialogue", place)
-    turns = as_objects(require_field(table, "log", place), "turn", place)
+def _read_log(dialogue: Record, source: Source) -> Document:
+    turns = dialogue.objects("log", "turn")
     labels = []
-    for turn in turns:
+    for i, turn in enumerate(turns):
         acts = turn.get("dialog_act")
         domains = [key.partition("-")[0].lower() for key in acts] if isinstance(acts, dict) else []
         labels.append([domain for domain in domains if domain not in _NO_DOMAIN])
+        turn["speaker"] = ("USER", "SYSTEM")[i % 2]
     if not any(isinstance(turn.get("dialog_act"), dict) for turn in turns):
-        source.note(
-            "dialogues without 'dialog_act'",
-            expected="MultiWOZ 2.1 or 2.2, where utterances have domains",
-            remedy="they have no gold here",
-        )
-    speakers = [{**turn, "speaker": ("USER", "SYSTEM")[i % 2]} for i, turn in enumerate(turns)]
-    return spoken_document(id, speakers, "text", "speaker", _by_label(labels), place)
-
-
-# Taskmaster and Topical-Chat
+        expected = "MultiWOZ 2.1 or 2.2, where utterances have domains"
+        source.note("dialogues without 'dialog_act'", expected, "they have no gold here")
+    return _spoken(turns, "text", "speaker", _by_label(labels), dialogue.place)
 
 
 @dataclass(frozen=True)
-class Taskmaster(_Joined):
+class Taskmaster(Joined):
     """Taskmaster: labels are annotations' first part (task) or first two (subtask)."""
 
     level: Literal["task", "subtask"] = "task"
@@ -272,20 +285,19 @@ class Taskmaster(_Joined):
     def read(self, source: Source) -> list[Document]:
         """Read a file's conversations."""
         dialogues = []
-        for table, place in jsonl.tables(source):
-            id = dialogue_id(table, "conversation_id", "1", place)
-            place = replace(place, document=id)
-            turns = as_objects(require_field(table, "utterances", place), "utterance", place)
-            labels = [self._labels(turn, place) for turn in turns]
-            units = [require_field(turn, "text", place) for turn in turns]
+        for conversation in jsonl.tables(source):
+            id = conversation.identify("conversation_id", "1")
+            turns = conversation.objects("utterances", "utterance")
+            labels = [self._labels(turn) for turn in turns]
+            units = [turn.need("text") for turn in turns]
             speakers = [str(turn.get("speaker") or "") for turn in turns]
-            dialogues.append(_Dialogue(id, cast(Any, units), speakers, labels, place))
+            dialogues.append(Dialogue(id, units, speakers, labels, conversation.place))
         return self.documents(dialogues)
 
-    def _labels(self, turn: dict[str, object], place: Place) -> list[str]:
+    def _labels(self, turn: Record) -> list[str]:
         found = []
-        for segment in as_objects(turn.get("segments") or [], "segment", place):
-            for annotation in as_objects(segment.get("annotations") or [], "annotation", place):
+        for segment in turn.objects("segments", "segment", optional=True):
+            for annotation in segment.objects("annotations", "annotation", optional=True):
                 parts = str(annotation.get("name") or "").split(".")
                 found.append(".".join(parts[: 1 if self.level == "task" else 2]))
         return [label for label in found if label]
@@ -306,95 +318,66 @@ class TopicalChat(Format):
     def read(self, source: Source) -> list[Document]:
         """Read the conversations of a file by their ids."""
         documents = []
-        for id, value in as_object(source.json, "the content", source.place()).items():
-            place = replace(source.place(), document=id)
-            table = as_object(value, "a conversation", place)
-            turns = as_objects(require_field(table, "content", place), "message", place)
+        for conversation in _by_id(source, "a conversation"):
+            place = conversation.place
+            turns = conversation.objects("content", "message")
             labels = []
             for turn in turns:
                 given = as_list(turn.get("knowledge_source") or [], "'knowledge_source'", place)
-                labels.append(
-                    [each for each in given if isinstance(each, str) and each[:2] == "FS"]
-                )
-            documents.append(
-                spoken_document(id, turns, "message", "agent", _by_label(labels), place)
-            )
+                sections = [each for each in given if isinstance(each, str) and each[:2] == "FS"]
+                labels.append(sections)
+            documents.append(_spoken(turns, "message", "agent", _by_label(labels), place))
         return documents
 
 
-def spoken_document(
-    id: str,
-    turns: Sequence[dict[str, object]],
-    text: str,
-    speaker: str,
-    gold: Segmentation | None,
-    place: Place,
-) -> Document:
-    """Make a document of turns, which have their text and speaker under the keys."""
-    units = [require_field(turn, text, place) for turn in turns]
-    speakers = [str(turn.get(speaker) or "") for turn in turns]
-    given = speakers if any(speakers) else None
-    return Document.build(id, cast(Any, units), gold=gold, speakers=given, place=place)
+class QmSum(Format):
+    """QMSum's meetings."""
 
-
-# DailyDialog
-
-
-@dataclass(frozen=True)
-class DailyDialog(_Joined):
-    """DailyDialog: where there are no topics, every joined dialogue is a segment."""
-
-    name = "dailydialog"
-    first_line = re.compile(f".*{END}")
-    suffixes = TEXT
-    folders = (".txt",)
+    name = "qmsum"
+    keys = (MEETING,)
+    suffixes = JSON
+    folders = (".json",)
+    kinds = "meetings (.json)"
     rank = 4
 
-    @classmethod
-    def matches_folder(cls, folder: Sample) -> bool:
-        """Whether a file has the corpus's name."""
-        return any(path.name == _TEXT for path in folder.files.values())
-
     def read(self, source: Source) -> list[Document]:
-        """Read a file of dialogues, or the one of a folder, with the topics beside it."""
-        folder = source.path if source.is_folder else source.path.parent
-        text = Source(folder / _TEXT, source.used) if source.is_folder else source
-        lines = [(number, line) for number, line in text.lines() if line.strip()]
-        topics = self._topics(source, Source(folder / _TOPICS, source.used), len(lines))
-        dialogues = []
-        for i, (number, line) in enumerate(lines):
-            units = [unit.strip() for unit in line.split(END)]
-            units = units[:-1] if not units[-1] else units
-            id = f"{text.stem}/{i + 1}"
-            label = topics[i] if topics else id
-            place = replace(text.place(number), document=id)
-            dialogues.append(_Dialogue(id, units, None, [[label]] * len(units), place))
-        source.notes += [note for note in text.notes if note not in source.notes]
-        return self.documents(dialogues)
+        """Read a meeting, a JSONL of meetings (ids ``stem/line``) or a folder of JSON files."""
+        if source.is_folder or source.is_stdin or not source.is_json_lines:
+            return cast(list[Document], super().read(source))
+        return [
+            _read_meeting(value, replace(source.place(n), document=f"{source.stem}/{n}"))
+            for n, value in source.json_lines()
+        ]
 
-    def _topics(self, source: Source, file: Source, n: int) -> list[str]:
-        if source.is_stdin or not file.path.is_file():
-            if self.join > 1:
-                source.note(
-                    f"no {_TOPICS}",
-                    expected="it beside the dialogues",
-                    remedy="every dialogue is a segment of its own",
-                )
-            return []
-        topics = [(number, line.strip()) for number, line in file.lines() if line.strip()]
-        for number, topic in topics:
-            if not topic.isdecimal():
-                raise InputError(
-                    f"the topic {shorten(topic)!r}",
-                    expected="a number",
-                    remedy="check the file's format",
-                    place=file.place(number),
-                )
-        if len(topics) != n:
-            raise InputError(
-                counted(len(topics), "topic"),
-                expected=f"{n}, one for every dialogue of {shorten(source.name, 200)}",
-                remedy="give the dialogues that the topics belong to, or move the topics elsewhere",
-                place=file.place(),
-            )
-        return [topic for _, topic in topics]
+    def read_document(self, file: Source, place: Place) -> Document:
+        """Read a file of one meeting."""
+        return _read_meeting(file.json, place)
+
+
+def _read_meeting(value: object, place: Place) -> Document:
+    meeting = Record(value, "a meeting", place)
+    turns = meeting.objects(MEETING, "turn")
+    spans = [
+        _read_span(span, i, len(turns), place)
+        for i, topic in enumerate(meeting.objects("topic_list", "topic", optional=True))
+        for span in topic.need_list("relevant_text_span")
+        if turns
+    ]
+    # Spans are painted in order of their starts; what is still visible are the segments.
+    owner = [-1] * len(turns)
+    for i, (first, last) in enumerate(sorted(spans, key=lambda span: span[0])):
+        owner[first : last + 1] = [i] * (last + 1 - first)
+    has_gold = bool(turns and meeting.get("topic_list"))
+    gold = Segmentation.from_segment_ids(owner) if has_gold else None
+    return _spoken(turns, "content", "speaker", gold, place)
+
+
+def _read_span(value: object, topic: int, n_turns: int, place: Place) -> tuple[int, int]:
+    ends = [str(end).strip() for end in value] if isinstance(value, list) else []
+    if len(ends) == 2 and all(end.isascii() and end.isdigit() and len(end) < 19 for end in ends):
+        first, last = map(int, ends)
+        if first <= last < n_turns:
+            return first, last
+    found = f"the span {shorten(value)} of topic {topic + 1}"
+    expected = f"first and last turn, in order, from 0 to {n_turns - 1}"
+    raise mistake(place, found, expected, "correct the span")

@@ -12,10 +12,9 @@ import pkgutil
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from importlib import import_module
-from pathlib import Path
 from typing import Any, ClassVar, cast
 
 from reffree.data.corpus import Corpus, Document
@@ -24,7 +23,7 @@ from reffree.formats.labels import Label
 from reffree.formats.source import LINE_SUFFIXES, Source
 from reffree.formats.strict_json import OWN_TEXT, parse
 from reffree.util.bounds import LimitError
-from reffree.util.errors import InputError
+from reffree.util.errors import InputError, Place, mistake
 from reffree.util.naming import parse_named, settings_of
 
 JSON = (".json", *LINE_SUFFIXES)
@@ -45,6 +44,8 @@ class Format:
     """Endings whose files may be of it: `matches` tells; unknown endings count as ``.txt``."""
     folders: ClassVar[tuple[str, ...]] = ()
     """Endings of the files that it reads of a folder; without any it reads no folders."""
+    kinds: ClassVar[str] = ""
+    """What such files are, for the note about others in the folder."""
     rank: ClassVar[int] = 1
     """Of several formats that match, the one of the lowest rank is taken."""
     has_text: ClassVar[bool] = True
@@ -72,8 +73,8 @@ class Format:
         """Whether a folder is of this format: by its files' endings, or by the first of them."""
         if cls.owns:
             return folder.suffixes <= set(cls.owns)
-        first = folder.first(cls.folders)
-        return first is not None and cls.matches(first)
+        first = next((file for file in folder.files if file.suffix in cls.folders), None)
+        return first is not None and cls.matches(Sample(first))
 
     @classmethod
     def is_sure(cls, sample: Sample) -> bool:
@@ -85,7 +86,14 @@ class Format:
         return self
 
     def read(self, source: Source) -> Found:
-        """Read a file or a folder."""
+        """Read a file, or every file of a folder that has such an ending, as a document each."""
+        return [
+            self.read_document(file, replace(file.place(), document=id))
+            for id, file in source.members(self.folders, self.kinds)
+        ]
+
+    def read_document(self, file: Source, place: Place) -> Document:
+        """Read a file that is one document, whose id is in the place."""
         raise NotImplementedError
 
     def write(self, corpus: Corpus, chosen: Sequence[Segmentation]) -> Iterator[str]:
@@ -118,7 +126,7 @@ class Sample:
     def head(self) -> str:
         """The first line that is not blank."""
         if not self.source.is_stdin:
-            next((text for _, text in self.source.lines() if text.strip()), None)
+            next(self.source.lines_with_text(), None)
         return self.source.head
 
     @cached_property
@@ -138,24 +146,18 @@ class Sample:
     def lines(self) -> Iterator[str]:
         """Yield the lines that are not blank."""
         if self.source.is_stdin:
-            yield from filter(None, [self.head])
-        else:
-            yield from (text for _, text in self.source.lines() if text.strip())
+            return iter([self.head] if self.head else [])
+        return (text for _, text in self.source.lines_with_text())
 
     @cached_property
-    def files(self) -> dict[str, Path]:
+    def files(self) -> list[Source]:
         """The files of a folder."""
-        return dict(self.source.files())
+        return [Source(path) for _, path in self.source.files()]
 
     @property
     def suffixes(self) -> set[str]:
         """The endings of a folder's files."""
-        return {Source(path).suffix for path in self.files.values()}
-
-    def first(self, suffixes: tuple[str, ...]) -> Sample | None:
-        """Return the first file of a folder that has one of the endings."""
-        found = (Source(path) for path in self.files.values())
-        return next((Sample(file) for file in found if file.suffix in suffixes), None)
+        return {file.suffix for file in self.files}
 
 
 # Which formats there are
@@ -197,13 +199,11 @@ def formats_with_options() -> list[str]:
     """Spell every format that has options with all of them at their defaults."""
     spelt = []
     for name in format_names():
-        options = settings_of(cast(Any, formats()[name]()))
-        if options:
-            free = {
-                key: "|".join(CONVENTIONS) if key == "convention" else "NAME" for key in options
-            }
-            given = [f"{key}={value or free[key]}" for key, value in options.items()]
-            spelt.append(f"{name}:{','.join(given)}")
+        given = [
+            f"{key}={value or ('|'.join(CONVENTIONS) if key == 'convention' else 'NAME')}"
+            for key, value in settings_of(cast(Any, formats()[name]())).items()
+        ]
+        spelt += [f"{name}:{','.join(given)}"] if given else []
     return spelt
 
 
@@ -267,7 +267,7 @@ def recognise(source: Source) -> str | None:
     """Tell a format by content alone; None where it is not clear."""
     sample = Sample(source)
     try:
-        if not source.is_stdin and source.is_folder:
+        if source.is_folder:
             return _folder_format(sample)
         has_json = bool(sample.value)
         known = [each for each in formats().values() if (".json" in each.suffixes) == has_json]
@@ -281,21 +281,13 @@ def read(source: Source, format: Format | None = None, *, text_needed: bool = Tr
     chosen = parse_format(detect(source)) if format is None else format
     chosen = chosen if text_needed else chosen.without_text()
     if source.is_folder and not chosen.folders:
-        raise InputError(
-            "a folder",
-            expected=f"a file, since the format {chosen.name} has no folders",
-            remedy="name its files one by one",
-            place=source.place(),
-        )
+        expected = f"a file, since the format {chosen.name} has no folders"
+        raise mistake(source.place(), "a folder", expected, "name its files one by one")
     with suggest_format(source, chosen.name):
         if found := chosen.read(source):
             return found
-        raise InputError(
-            "no documents",
-            expected="at least one",
-            remedy=f"check that the {'folder' if source.is_folder else 'file'} is not empty",
-            place=source.place(),
-        )
+        remedy = f"check that the {'folder' if source.is_folder else 'file'} is not empty"
+        raise mistake(source.place(), "no documents", "at least one", remedy)
 
 
 @contextmanager
@@ -313,12 +305,10 @@ def suggest_format(source: Source, format: str) -> Iterator[None]:
         with suppress(InputError):
             usual = detect(source)
         why = "standard input has by default" if source.is_stdin else "its name says"
-        raise InputError(
-            f"what looks like the format {other}",
-            expected=f"the format {format}, as {why if usual == format else '--format says'}",
-            remedy="leave out --format" if usual == other else _name_format(source, other),
-            place=source.place(),
-        ) from None
+        found = f"what looks like the format {other}"
+        expected = f"the format {format}, as {why if usual == format else '--format says'}"
+        remedy = "leave out --format" if usual == other else _name_format(source, other)
+        raise mistake(source.place(), found, expected, remedy) from None
 
 
 def _name_format(source: Source, name: str) -> str:
@@ -336,19 +326,13 @@ def _no_format(source: Source) -> InputError:
         remedy = _name_format(source, other)
     elif source.is_folder:
         suffixes = Sample(source).suffixes
-        is_plain = not suffixes.isdisjoint(TEXT)
-        found = PLAIN_TEXT if is_plain else "a folder of no known format"
-        found = found if suffixes else "an empty folder"
+        found = "a folder of no known format" if suffixes else "an empty folder"
+        found = found if suffixes.isdisjoint(TEXT) else PLAIN_TEXT
     elif source.suffix == ".json":
         found = "a file of no known format"
     else:
-        has_text = any(line.strip() for _, line in source.lines())
-        found = PLAIN_TEXT if has_text else "an empty file"
+        found = PLAIN_TEXT if any(source.lines_with_text()) else "an empty file"
     if found == PLAIN_TEXT:
         remedy += ", such as lines (a unit a line) or headings (whose sections are gold)"
-    return InputError(
-        found,
-        expected="a format that is known (reffree convert --help lists them)",
-        remedy=remedy,
-        place=source.place(),
-    )
+    expected = "a format that is known (reffree convert --help lists them)"
+    return mistake(source.place(), found, expected, remedy)

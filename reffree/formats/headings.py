@@ -19,18 +19,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from reffree.data.corpus import Document
 from reffree.data.sentences import sentence_spans, splitter
 from reffree.formats import jsonl
+from reffree.formats.fields import Record
 from reffree.formats.format import JSON, TEXT, Format, Sample
 from reffree.formats.source import Source
-from reffree.formats.strict_json import as_list, as_object, require_field
 from reffree.util.bounds import check_whole
-from reffree.util.errors import InputError, Place, shorten
+from reffree.util.errors import Place, mistake, shorten
 from reffree.util.optional import require
 
 MARKDOWN = (".md", ".markdown")
@@ -57,7 +57,6 @@ class _Section:
 
 
 def _prose(
-    id: str,
     sections: Sequence[_Section],
     units: Unit,
     language: str,
@@ -81,9 +80,8 @@ def _prose(
         kept["headings"] = titles
     if units == "sentence":
         kept["sentences"] = splitter(language)
-    return Document.build(
-        id, all_units, gold=masses if has_gold and masses else None, meta=kept, place=place
-    )
+    gold = masses if has_gold and masses else None
+    return Document.build(str(place.document), all_units, gold=gold, meta=kept, place=place)
 
 
 def _units(text: str, units: Unit, language: str, place: Place) -> list[str]:
@@ -110,13 +108,10 @@ class _Headed(Format):
         """Refuse levels that headings do not have, and what is no language."""
         check_whole("level", self.level, 1, 6)
         if not re.fullmatch(r"[A-Za-z]{2,3}", self.language):
-            raise InputError(
-                f"language={shorten(self.language)}",
-                expected="a code such as en or de",
-                remedy="leave it out for en",
-            )
+            found = f"language={shorten(self.language)}"
+            raise mistake(None, found, "a code such as en or de", "leave it out for en")
 
-    def document(self, id: str, blocks: Sequence[Block], units: Unit, place: Place) -> Document:
+    def document(self, blocks: Sequence[Block], units: Unit, place: Place) -> Document:
         """Make a document of headings and paragraphs; without a heading it has no gold."""
         sections = [_Section(None, [])]
         for rank, text in blocks:
@@ -125,7 +120,7 @@ class _Headed(Format):
             elif rank <= self.level:
                 sections.append(_Section(text, []))
         has_gold = any(rank is not None and rank <= self.level for rank, _ in blocks)
-        return _prose(id, sections, units, self.language, place, has_gold=has_gold)
+        return _prose(sections, units, self.language, place, has_gold=has_gold)
 
 
 @dataclass(frozen=True)
@@ -135,35 +130,21 @@ class Markdown(_Headed):
     name = "markdown"
     owns = MARKDOWN
     folders = MARKDOWN
+    kinds = "Markdown (.md)"
 
-    def read(self, source: Source) -> list[Document]:
-        """Read a file, or every one of a folder."""
-        documents = []
-        for id, file in source.members(MARKDOWN, "Markdown (.md)"):
-            lines = _without_front_matter([line for _, line in file.lines()])
-            blocks = list(_markdown_blocks("\n".join(lines), file.place()))
-            documents.append(self.document(id, blocks, self.units, file.place()))
-        return documents
-
-
-def _without_front_matter(lines: list[str]) -> list[str]:
-    """Leave out what stands between two lines of --- at the very start."""
-    if not lines or lines[0].rstrip() != "---":
-        return lines
-    end = next((i for i, line in enumerate(lines[1:], 1) if line.rstrip() in ("---", "...")), None)
-    return lines if end is None else lines[end + 1 :]
+    def read_document(self, file: Source, place: Place) -> Document:
+        """Read a file, without what stands between two lines of --- at its very start."""
+        lines = [line for _, line in file.lines()]
+        ends = (i for i, line in enumerate(lines) if i and line.rstrip() in ("---", "..."))
+        if lines and lines[0].rstrip() == "---":
+            lines = lines[next(ends, -1) + 1 :]
+        return self.document(list(_markdown_blocks("\n".join(lines), place)), self.units, place)
 
 
 def _markdown_blocks(text: str, place: Place) -> Iterator[Block]:
-    markdown_it = require(
-        "markdown_it",
-        lambda name: InputError(
-            "Markdown, but no markdown-it-py",
-            expected="it to read Markdown",
-            remedy="run python -m pip install 'reffree[markdown]'",
-            place=place,
-        ),
-    )
+    remedy = "run python -m pip install 'reffree[markdown]'"
+    missing = mistake(place, "Markdown, but no markdown-it-py", "it to read Markdown", remedy)
+    markdown_it = require("markdown_it", lambda name: missing)
     heading: int | None = None
     row: list[str] | None = None
     for token in markdown_it.MarkdownIt("commonmark").enable("table").parse(text):
@@ -206,30 +187,19 @@ class Headings(_Headed):
     first_line = _WIKI727  # other headings are but text
     suffixes = TEXT
     folders = TEXT
+    kinds = "plain text (.txt)"
     rank = 4
 
-    def read(self, source: Source) -> list[Document]:
-        """Read a file, or every one of a folder."""
-        documents = []
-        for id, file in source.members(TEXT, "plain text (.txt)"):
-            lines = [line for _, line in file.lines()]
-            is_wiki727 = any(map(_is_wiki727_heading, lines))
-            blocks = list(_wiki727_blocks(lines) if is_wiki727 else _text_blocks(lines))
-            if not any(level is not None and level <= self.level for level, _ in blocks):
-                raise InputError(
-                    "no headings",
-                    expected="lines such as # Title, == Title ==, 2.1 Title or TITLE",
-                    remedy="mark them so, or read it with --format lines (a unit a line)",
-                    place=file.place(),
-                )
-            units: Unit = "paragraph" if is_wiki727 else self.units
-            documents.append(self.document(id, blocks, units, file.place()))
-        return documents
-
-
-def _is_wiki727_heading(line: str) -> bool:
-    """Whether a line is a heading of Wiki-727K."""
-    return _WIKI727.fullmatch(line.strip()) is not None
+    def read_document(self, file: Source, place: Place) -> Document:
+        """Read a file."""
+        lines = [line for _, line in file.lines()]
+        is_wiki727 = any(_WIKI727.fullmatch(line.strip()) for line in lines)
+        blocks = list(_wiki727_blocks(lines) if is_wiki727 else _text_blocks(lines))
+        if not any(level is not None and level <= self.level for level, _ in blocks):
+            expected = "lines such as # Title, == Title ==, 2.1 Title or TITLE"
+            remedy = "mark them so, or read it with --format lines (a unit a line)"
+            raise mistake(file.place(), "no headings", expected, remedy)
+        return self.document(blocks, "paragraph" if is_wiki727 else self.units, place)
 
 
 def _wiki727_blocks(lines: Sequence[str]) -> Iterator[Block]:
@@ -330,32 +300,17 @@ class WikiSection(Format):
     def read(self, source: Source) -> list[Document]:
         """Read a file's articles."""
         documents = []
-        for i, (table, place) in enumerate(jsonl.tables(source)):
-            id = table.get("id", f"{source.stem}/{i + 1}")
-            if isinstance(id, str):
-                place = replace(place, document=id)
-            text = require_field(table, "text", place)
-            if not isinstance(text, str):
-                raise InputError(
-                    f"{shorten(text)} as 'text'",
-                    expected="the article's text",
-                    remedy="check the file's format",
-                    place=place,
-                )
+        for i, table in enumerate(jsonl.tables(source)):
+            id = table.identify("id", f"{source.stem}/{i + 1}")
+            text = table.need_text("text")
             found = _LANGUAGE.search(f"{id} {source.stem}")
             language = (found[1] or found[2]) if found else "en"
-            spans = _annotations(require_field(table, SECTIONS, place), len(text), place)
-            sections = self._sections(text, spans)
+            sections = self._sections(text, _annotations(table, len(text)))
             meta = {key: table[key] for key in ("title", "type") if key in table}
-            document = _prose(
-                cast(str, id), sections, self.units, language, place, meta=cast(Any, meta)
-            )
-            documents.append(document)
+            documents.append(_prose(sections, self.units, language, table.place, meta=meta))
         return documents
 
-    def _sections(
-        self, text: str, spans: Sequence[tuple[int, int, dict[str, object]]]
-    ) -> list[_Section]:
+    def _sections(self, text: str, spans: Sequence[tuple[int, int, Record]]) -> list[_Section]:
         sections: list[_Section] = []
         end, label = 0, None
         for start, stop, table in spans:
@@ -374,22 +329,18 @@ class WikiSection(Format):
         return sections
 
 
-def _annotations(value: object, n: int, place: Place) -> list[tuple[int, int, dict[str, object]]]:
+def _annotations(article: Record, n: int) -> list[tuple[int, int, Record]]:
     """Check that sections lie in the text, in order and without overlap."""
-    spans: list[tuple[int, int, dict[str, object]]] = []
-    for i, each in enumerate(as_list(value, f"{SECTIONS!r}", place)):
-        table = as_object(each, f"annotation {i + 1}", place)
-        begin, length = require_field(table, "begin", place), require_field(table, "length", place)
+    spans: list[tuple[int, int, Record]] = []
+    for i, table in enumerate(article.objects(SECTIONS, "annotation")):
+        begin, length = table.need("begin"), table.need("length")
         is_whole = type(begin) is int and type(length) is int
         end = spans[-1][1] if spans else 0
-        if not is_whole or not end <= begin <= begin + length <= n:  # type: ignore[operator]
-            raise InputError(
-                f"annotation {i + 1} with begin {shorten(begin)} and length {shorten(length)}",
-                expected=f"characters from {end} to {n}, since sections follow one another",
-                remedy="correct it",
-                place=place,
-            )
-        spans.append((cast(int, begin), cast(int, begin) + cast(int, length), table))
+        if not is_whole or not end <= begin <= begin + length <= n:
+            found = f"annotation {i + 1} with begin {shorten(begin)} and length {shorten(length)}"
+            expected = f"characters from {end} to {n}, since sections follow one another"
+            raise mistake(table.place, found, expected, "correct it")
+        spans.append((begin, begin + length, table))
     return spans
 
 
@@ -401,6 +352,7 @@ class RadioNews(Format):
     name = "radionews"
     suffixes = JSON
     folders = (".json",)
+    kinds = "programmes (.json)"
     rank = 6
 
     @classmethod
@@ -413,30 +365,15 @@ class RadioNews(Format):
                 return True
         return False
 
-    def read(self, source: Source) -> list[Document]:
-        """Read a programme, or every one of a folder."""
-        documents = []
-        for id, file in source.members(self.folders, "programmes (.json)"):
-            place = replace(file.place(), document=id)
-            table = as_object(file.json, "a programme", place)
-            if "data" in table:
-                data = as_object(table["data"], "'data'", place)
-                table = as_object(require_field(data, PROGRAMME, place), PROGRAMME, place)
-            sections = []
-            for i, value in enumerate(
-                as_list(require_field(table, "segments", place), "segments", place)
-            ):
-                segment = as_object(value, f"segment {i + 1}", place)
-                transcript = require_field(segment, "transcript", place)
-                if not isinstance(transcript, (str, type(None))):
-                    raise InputError(
-                        f"{shorten(transcript)} as the transcript of segment {i + 1}",
-                        expected="text",
-                        remedy="check the file's format",
-                        place=place,
-                    )
-                title = segment.get("title")
-                title = title if isinstance(title, str) else None
-                sections.append(_Section(title, [transcript or ""]))
-            documents.append(_prose(id, sections, self.units, "en", place))
-        return documents
+    def read_document(self, file: Source, place: Place) -> Document:
+        """Read a programme."""
+        programme = Record(file.json, "a programme", place)
+        if "data" in programme:
+            programme = programme.need_object("data").need_object(PROGRAMME)
+        sections = []
+        for segment in programme.objects("segments", "segment"):
+            has_text = segment.need("transcript") is not None
+            title = segment.get("title")
+            title = title if isinstance(title, str) else None
+            sections.append(_Section(title, [segment.need_text("transcript")] if has_text else []))
+        return _prose(sections, self.units, "en", place)

@@ -16,11 +16,11 @@ from typing import Any, cast
 
 from reffree.data.corpus import GOLD, Corpus, Document
 from reffree.data.segmentation import Convention, Segmentation
+from reffree.formats.fields import Record, listed, nearest
 from reffree.formats.format import JSON, Format, Sample
 from reffree.formats.labels import OTHER_FORMS, numbers, segmentation_of
 from reffree.formats.source import LINE_SUFFIXES, Source
-from reffree.formats.strict_json import as_object, listed, nearest, require_field
-from reffree.util.errors import InputError, Place, shorten, visible_json
+from reffree.util.errors import CHECK, Place, mistake, shorten, visible_json
 
 GOLDS = "golds"
 KEYS = ("id", "units", "gold", "systems", "speakers", "meta", GOLDS, *OTHER_FORMS)
@@ -56,9 +56,9 @@ class Jsonl(Format):
 
     def read(self, source: Source) -> list[Document]:
         """Read every document."""
+        numbering = None if self.text_needed else source
         return [
-            document(table, place, self.convention, source if not self.text_needed else None)
-            for table, place in tables(source)
+            document(table, table.place, self.convention, numbering) for table in tables(source)
         ]
 
     def write(self, corpus: Corpus, chosen: Sequence[Segmentation]) -> Iterator[str]:
@@ -77,28 +77,23 @@ class Jsonl(Format):
             yield dumps(present, doc.place) + "\n"
 
 
-def tables(source: Source) -> Iterator[tuple[dict[str, object], Place]]:
+def tables(source: Source) -> Iterator[Record]:
     """Yield every object with its place: one a line, or those of a JSON list."""
     if source.is_json_lines:
         for number, value in source.json_lines():
-            place = source.place(number)
-            yield as_object(value, "a document", place, _unwrap(value, source)), place
+            remedy = CHECK
+            if isinstance(value, list):
+                remedy = "write every document on a line of its own, without brackets around them"
+                remedy += "" if source.is_stdin else ", or name the file .json"
+            yield Record(value, "a document", source.place(number), remedy)
         return
     values = source.json if isinstance(source.json, list) else [source.json]
     for i, value in enumerate(values):
-        yield as_object(value, f"document {i + 1}", source.place()), source.place()
-
-
-def _unwrap(value: object, source: Source) -> str | None:
-    """Remedy for a list of documents on a line."""
-    if not isinstance(value, list):
-        return None
-    remedy = "write every document on a line of its own, without brackets around them"
-    return remedy if source.is_stdin else f"{remedy}, or name the file .json"
+        yield Record(value, f"document {i + 1}", source.place())
 
 
 def document(
-    table: dict[str, object],
+    given: dict[str, Any],
     place: Place,
     convention: Convention | None = None,
     numbering: Source | None = None,
@@ -107,62 +102,56 @@ def document(
 
     With it a document may have no units: numbers then stand in for them.
     """
-    name = table.get("id")
-    if isinstance(name, str) and name:
-        place = replace(place, document=name)
+    name = given.get("id")
+    place = replace(place, document=name) if isinstance(name, str) and name else place
+    table = Record(given, "a document", place)
     if numbering is not None and "units" not in table:
-        n = _size(table, place)
+        n = _size(table)
         numbering.used.add_units(n, place)
-        table = {**table, "units": numbers(n)}
+        table["units"] = numbers(n)
     if "units" not in table and "segmentation" in table:
-        raise InputError(
-            "a segmentation without units",
-            expected="a corpus, whose documents have 'units'",
-            remedy="give this file with --system NAME=FILE next to its corpus",
-            place=place,
-        )
-    units = _units(table, place)
-    id = _id(table, place)
-    _refuse_unknown(table, place)
-    meta = table.get("meta")
+        found = "a segmentation without units"
+        remedy = "give this file with --system NAME=FILE next to its corpus"
+        raise mistake(place, found, "a corpus, whose documents have 'units'", remedy)
+    units = _units(table)
+    id = _id(table)
+    _refuse_unknown(table)
+    meta = None if table.get("meta") is None else table.need_object("meta")
+    if meta and GOLDS in meta:
+        expected = f"{GOLDS!r} beside 'gold', where its masses are checked"
+        raise mistake(place, f"the key {GOLDS!r} inside 'meta'", expected, "move it out of 'meta'")
     n_units = len(units) if isinstance(units, list) else 0
 
     def read(value: object, name: str) -> Any:  # noqa: ANN401  (checked by the document)
         return segmentation_of(value, n_units, convention, replace(place, system=name))
 
-    def several(key: str) -> dict[str, Any] | None:
-        given = table.get(key)
-        if given is None:
+    def read_all(key: str) -> dict[str, Any] | None:
+        if table.get(key) is None:
             return None
-        return {k: read(v, k) for k, v in as_object(given, f"{key!r}", place).items()}
+        return {name: read(value, name) for name, value in table.need_object(key).items()}
 
     return Document.build(
         id,
-        cast(Any, units),
-        gold=read(_gold(table, place), GOLD),
-        golds=several(GOLDS),
-        systems=several("systems"),
-        speakers=cast(Any, table.get("speakers")),
-        meta=None if meta is None else _checked_meta(as_object(meta, "'meta'", place), place),
+        units,
+        gold=read(_gold(table), GOLD),
+        golds=read_all(GOLDS),
+        systems=read_all("systems"),
+        speakers=table.get("speakers"),
+        meta=meta,
         place=place,
     )
 
 
-def _gold(table: dict[str, object], place: Place) -> object:
+def _gold(table: Record) -> object:
     given = {key: table[key] for key in (GOLD, *OTHER_FORMS) if table.get(key) is not None}
     if len(given) > 1:
-        raise InputError(
-            f"{listed(given)} in one document",
-            expected="one of them, since each is its gold segmentation",
-            remedy="keep one, or move the other into 'systems'",
-            place=place,
-        )
-    for key, value in given.items():
-        return value if key == GOLD else {key: value}
-    return None
+        found = f"{listed(given)} in one document"
+        expected = "one of them, since each is its gold segmentation"
+        raise mistake(table.place, found, expected, "keep one, or move the other into 'systems'")
+    return given.get(GOLD, given or None)
 
 
-def _size(table: dict[str, object], place: Place) -> int:
+def _size(table: Record) -> int:
     """Count the units of a document without text by its first segmentation."""
     several = [table.get(key) for key in (GOLDS, "systems")]
     lists = [each for given in several if isinstance(given, dict) for each in given.values()]
@@ -171,17 +160,12 @@ def _size(table: dict[str, object], place: Place) -> int:
             return max(sum(value), 1)
     if isinstance(labels := table.get("labels"), list):
         return len(labels)
-    raise InputError(
-        "a document without units and without masses",
-        expected="segment lengths, which tell how many units there are",
-        remedy="add 'units', or write segmentations as masses such as [3, 4]",
-        place=place,
-    )
+    expected = "segment lengths, which tell how many units there are"
+    remedy = "add 'units', or write segmentations as masses such as [3, 4]"
+    raise mistake(table.place, "a document without units and without masses", expected, remedy)
 
 
-def _units(table: dict[str, object], place: Place) -> object:
-    if "units" in table:
-        return table["units"]
+def _units(table: Record) -> Any:  # noqa: ANN401  (checked by the document)
     remedy = None
     for key, value in table.items():
         if key in KEYS:
@@ -192,68 +176,41 @@ def _units(table: dict[str, object], place: Place) -> object:
         if isinstance(value, str):
             remedy = f"split {shorten(key)!r} into such a list and call it 'units'"
     what = "the document's sentences or utterances as a list of strings"
-    return require_field(table, "units", place, what=what, remedy=remedy)
+    return table.need("units", what, remedy)
 
 
-def _id(table: dict[str, object], place: Place) -> str:
+def _id(table: Record) -> str:
     other = next((k for k, v in table.items() if k not in KEYS and isinstance(v, (str, int))), None)
     remedy = None if other is None else f"add it, or rename {shorten(other)!r} to 'id'"
-    id = require_field(table, "id", place, what="the document's name", remedy=remedy)
-    if isinstance(id, (int, float)) and not isinstance(id, bool):
-        raise InputError(
-            f"the document id {shorten(id)}",
-            expected="a non-empty string",
-            remedy=f'write the id in quotes: "{shorten(id)}"',
-            place=place,
-        )
+    id = table.need("id", "the document's name", remedy)
     return cast(str, id)
 
 
-def _refuse_unknown(table: dict[str, object], place: Place) -> None:
+def _refuse_unknown(table: Record) -> None:
     """Refuse a key that a document does not have, and say where it belongs."""
     known = [key for key in KEYS if key not in _UNUSUAL or key in table]
     for key, value in table.items():
         if key in KEYS:
             continue
         near = nearest(key, [other for other in known if other not in table])
+        remedy = "move it into 'meta'"
         if near is not None:
             remedy = f"did you mean {near!r}?"
         elif isinstance(value, list) and value and all(type(item) is int for item in value):
             remedy = "move it into 'systems' if it is a segmentation, else into 'meta'"
-        else:
-            remedy = "move it into 'meta'"
-        raise InputError(
-            f"the unknown key {shorten(key)!r}",
-            expected=f"only {listed(known)}",
-            remedy=remedy,
-            place=place,
-        )
+        found = f"the unknown key {shorten(key)!r}"
+        raise mistake(table.place, found, f"only {listed(known)}", remedy)
 
 
-def _checked_meta(meta: dict[str, object], place: Place) -> dict[str, object]:
-    if GOLDS not in meta:
-        return meta
-    raise InputError(
-        f"the key {GOLDS!r} inside 'meta'",
-        expected=f"{GOLDS!r} beside 'gold', where its masses are checked",
-        remedy="move it out of 'meta'",
-        place=place,
-    )
-
-
-def record_id(table: dict[str, object], place: Place, seen: dict[str, Place]) -> str:
+def record_id(table: Record, place: Place, seen: dict[str, Place]) -> str:
     """Return the id of a line that belongs to a document of a corpus; every one once.
 
     ``seen`` has the places of those before, and is given this one.
     """
-    id = require_field(table, "id", place, what="the document's name")
+    id = table.need("id", "the document's name")
     if not isinstance(id, str):
-        raise InputError(
-            f"the document id {shorten(id)}",
-            expected="a string",
-            remedy="write the id in quotes, as the corpus has it",
-            place=place,
-        )
+        remedy = "write the id in quotes, as the corpus has it"
+        raise mistake(place, f"the document id {shorten(id)}", "a string", remedy)
     refuse_second(id, place, seen)
     return id
 
@@ -261,12 +218,10 @@ def record_id(table: dict[str, object], place: Place, seen: dict[str, Place]) ->
 def refuse_second(id: str, place: Place, seen: dict[str, Place]) -> None:
     """Refuse a document that was there before; ``seen`` is given its place."""
     if id in seen:
-        raise InputError(
-            f"the document a second time, first at {replace(seen[id], document=None, system=None)}",
-            expected="every document once",
-            remedy="remove one of the two",
-            place=replace(place, document=id),
-        )
+        first = replace(seen[id], document=None, system=None)
+        found = f"the document a second time, first at {first}"
+        expected = "every document once"
+        raise mistake(replace(place, document=id), found, expected, "remove one of the two")
     seen[id] = place
 
 
@@ -275,9 +230,6 @@ def dumps(value: object, place: Place) -> str:
     try:
         return visible_json(json.dumps(value, ensure_ascii=False, allow_nan=False), halves=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(
-            f"a value that JSON cannot hold ({error})",
-            expected="text, numbers, lists and objects with text keys",
-            remedy="change it in the document's meta",
-            place=place,
-        ) from None
+        found = f"a value that JSON cannot hold ({error})"
+        expected = "text, numbers, lists and objects with text keys"
+        raise mistake(place, found, expected, "change it in the document's meta") from None

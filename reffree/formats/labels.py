@@ -16,22 +16,12 @@ from typing import Any, Literal, cast
 from reffree.data.corpus import GOLD, TIMES, Document, is_name
 from reffree.data.segmentation import Convention, Segmentation
 from reffree.formats.source import Used
-from reffree.util.errors import InputError, Place, counted, located, shorten
+from reffree.util.errors import Place, counted, located, mistake, shorten
 
 BOUNDARIES, LABELS = "boundaries", "labels"
 OTHER_FORMS = (BOUNDARIES, LABELS)
+_FORMS = f"{BOUNDARIES!r} or {LABELS!r}"
 CodersAs = Literal["systems", "golds"]
-
-
-def read_seconds(value: object, what: str, place: Place, remedy: str) -> float:
-    """Return a time from a number or its text; ``what`` names it for messages."""
-    try:
-        seconds = -1.0 if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        seconds = -1.0
-    if 0 <= seconds < 1e9:
-        return seconds
-    raise InputError(what, expected="seconds from the start", remedy=remedy, place=place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +36,12 @@ class TimedUnit:
 
 
 def timed_document(
-    id: str, units: Sequence[TimedUnit], place: Place, gold: Segmentation | None = None
+    units: Sequence[TimedUnit], place: Place, gold: Segmentation | None = None
 ) -> Document:
-    """Make a document that keeps its units' times."""
+    """Make a document that keeps its units' times; its id is in the place."""
     speakers = [unit.speaker for unit in units]
     return Document.build(
-        id,
+        str(place.document),
         [unit.text for unit in units],
         gold=gold,
         speakers=speakers if any(speakers) else None,
@@ -69,12 +59,9 @@ class Starts:
     def read(self, document: Document) -> Segmentation:
         """Give every unit the segment that its middle lies in; what precedes all is one too."""
         if document.times is None:
-            raise InputError(
-                "text without times",
-                expected="subtitles or a transcript with times, since chapters start at times",
-                remedy="give such a file with --text",
-                place=document.place,
-            )
+            found = "text without times"
+            expected = "subtitles or a transcript with times, since chapters start at times"
+            raise mistake(document.place, found, expected, "give such a file with --text")
         middles = [(start + end) / 2 for start, end in document.times]
         return Segmentation.from_segment_ids([bisect_right(self.seconds, at) for at in middles])
 
@@ -111,34 +98,24 @@ def segmentation_of(
     if not isinstance(value, dict):
         return cast(Sequence[int], value)
     if len(value) != 1 or not isinstance(given := value.get(next(iter(value))), list):
-        raise InputError(
-            f"the segmentation {shorten(value)}",
-            expected="segment lengths such as [3, 4], or an object with one list, "
-            f"{BOUNDARIES!r} or {LABELS!r}",
-            remedy="write one of them",
-            place=place,
-        )
+        found = f"the segmentation {shorten(value)}"
+        expected = f"segment lengths such as [3, 4], or an object with one list, {_FORMS}"
+        raise mistake(place, found, expected, "write one of them")
     with located(place):
         if BOUNDARIES in value:
             return _from_boundaries(given, n_units)
         if LABELS in value:
             return from_unit_labels(given, n_units, convention)
-    raise InputError(
-        f"the key {shorten(next(iter(value)))!r} in a segmentation",
-        expected=f"{BOUNDARIES!r} or {LABELS!r}",
-        remedy="rename it, or write segment lengths such as [3, 4]",
-        place=place,
-    )
+    found = f"the key {shorten(next(iter(value)))!r} in a segmentation"
+    expected = f"{BOUNDARIES!r} or {LABELS!r}"
+    raise mistake(place, found, expected, "rename it, or write segment lengths such as [3, 4]")
 
 
 def _from_boundaries(given: Sequence[object], n_units: int) -> Segmentation:
     for value in given:
         if type(value) is not int:
-            raise InputError(
-                f"the boundary {shorten(repr(value))}",
-                expected="the number of units before it",
-                remedy="write whole numbers",
-            )
+            found = f"the boundary {shorten(repr(value))}"
+            raise mistake(Place(), found, "the number of units before it", "write whole numbers")
     return Segmentation.from_boundaries(cast(Any, given), n_units)
 
 
@@ -150,28 +127,21 @@ def from_unit_labels(
     Nothing but 0 and 1 may be either; where the readings differ a convention has to tell.
     """
     if len(labels) != n_units or not labels:
-        raise InputError(
-            counted(len(labels), "label"),
-            expected=f"{n_units}, one for every unit",
-            remedy="check that labels and text belong to the same document",
-        )
+        remedy = "check that labels and text belong to the same document"
+        raise mistake(None, counted(len(labels), "label"), f"{n_units}, one for every unit", remedy)
     for label in labels:
         if isinstance(label, bool) or not isinstance(label, (str, int)):
-            raise InputError(
-                f"the label {shorten(repr(label))}",
-                expected="a topic's name or number, or 0 and 1",
-                remedy="write every label as text or as a whole number",
-            )
+            found = f"the label {shorten(repr(label))}"
+            expected = "a topic's name or number, or 0 and 1"
+            raise mistake(None, found, expected, "write every label as text or as a whole number")
     topics = [str(label).strip() for label in labels]
     if set(topics) - {"0", "1"}:
         return Segmentation.from_segment_ids(topics)
     marks = [int(topic) for topic in topics]
     if convention == "gap":
-        raise InputError(
-            "a label for every unit",
-            expected="one for every gap between units, as the convention 'gap' says",
-            remedy="choose convention=end or convention=start",
-        )
+        found = "a label for every unit"
+        expected = "one for every gap between units, as the convention 'gap' says"
+        raise mistake(None, found, expected, "choose convention=end or convention=start")
     if convention is not None:
         return Segmentation.from_labels(marks, convention)
     readings = {
@@ -181,10 +151,11 @@ def from_unit_labels(
     }
     if len(readings) == 1:
         return readings.pop()
-    raise InputError(
+    raise mistake(
+        None,
         f"labels that are all 0 or 1, {shorten(''.join(topics))}",
-        expected="one reading, but a 1 may end a segment, start one, or be a topic's number",
-        remedy="choose with --format NAME:convention=end or convention=start, or name topics "
+        "one reading, but a 1 may end a segment, start one, or be a topic's number",
+        "choose with --format NAME:convention=end or convention=start, or name topics "
         "otherwise, such as t0 and t1",
     )
 
@@ -217,12 +188,12 @@ def _size(label: Label) -> int:
         with located(replace(label.place, document=label.document, system=label.name)):
             return Segmentation(tuple(value)).n_units
     is_string = isinstance(value, str)
-    raise InputError(
+    raise mistake(
+        label.place,
         "a boundary string without its text" if is_string else "chapters alone",
-        expected="the text, which tells how many units there are",
-        remedy="give it with --text"
+        "the text, which tells how many units there are",
+        "give it with --text"
         + (", or say what a 1 means with --format nltk:convention=…" if is_string else ""),
-        place=label.place,
     )
 
 
@@ -237,13 +208,11 @@ def numbered(labels: Sequence[Label], ids: Sequence[str] | None = None) -> list[
     if ids is None:
         ids = [str(i + 1) for i in range(len(anonymous))]
     if len(ids) != len(anonymous):
-        raise InputError(
-            f"{counted(len(anonymous), 'segmentation')} without ids for "
-            f"{counted(len(ids), 'document')}",
-            expected="one for every document, in the same order",
-            remedy="add the missing ones, or write id, tab, string on every line",
-            place=replace(anonymous[-1].place, line=None),
-        )
+        place = replace(anonymous[-1].place, line=None)
+        found = f"{counted(len(anonymous), 'segmentation')} without ids for "
+        found += counted(len(ids), "document")
+        remedy = "add the missing ones, or write id, tab, string on every line"
+        raise mistake(place, found, "one for every document, in the same order", remedy)
     names = iter(ids)
     return [
         label if label.document is not None else replace(label, document=next(names))
@@ -259,55 +228,40 @@ def attach(documents: Sequence[Document], labels: Sequence[Label]) -> list[Docum
     by_id: dict[str, list[Label]] = {document.id: [] for document in documents}
     for label in labels:
         if label.document not in by_id:
-            raise InputError(
-                "a document that the text does not have",
-                expected=f"one of its {len(by_id)} ids, such as {documents[0].id!r}"
-                if len(by_id) > 1
-                else f"its only id, {documents[0].id!r}",
-                remedy="check that segmentations and --text belong together",
-                place=replace(label.place, document=label.document),
-            )
+            at = replace(label.place, document=label.document)
+            found = "a document that the text does not have"
+            expected = f"one of its {counted(len(by_id), 'id')}, such as {documents[0].id!r}"
+            remedy = "check that segmentations and --text belong together"
+            raise mistake(at, found, expected, remedy)
         by_id[label.document].append(label)
     for document in documents:
         if not by_id[document.id]:
-            raise InputError(
-                "text without a segmentation",
-                expected=f"one in {labels[0].place.file}",
-                remedy="add it there, or remove the document from the text",
-                place=document.place,
-            )
+            found = "text without a segmentation"
+            remedy = "add it there, or remove the document from the text"
+            raise mistake(document.place, found, f"one in {labels[0].place.file}", remedy)
     return [_add_labels(document, by_id[document.id]) for document in documents]
 
 
 def _add_labels(document: Document, labels: Sequence[Label]) -> Document:
     first: dict[str, Place] = {}
-    text_place = document.place
+    text_place = replace(document.place, document=None)
     for label in labels:
         place = replace(label.place, document=document.id, system=label.name)
         if not is_name(label.name):
-            raise InputError(
-                f"the coder {shorten(repr(label.name))}",
-                expected="a name without control characters for every coder",
-                remedy="rename the coder",
-                place=replace(place, system=None),
-            )
+            found = f"the coder {shorten(repr(label.name))}"
+            expected = "a name without control characters for every coder"
+            raise mistake(replace(place, system=None), found, expected, "rename the coder")
         if label.name in first:
-            raise InputError(
-                f"a second segmentation of this name, first at {first[label.name]}",
-                expected="every name once in a document",
-                remedy="rename or remove one of the two",
-                place=place,
-            )
+            found = f"a second segmentation of this name, first at {first[label.name]}"
+            expected = "every name once in a document"
+            raise mistake(place, found, expected, "rename or remove one of the two")
         first[label.name] = replace(label.place, document=None)
         value = document.align(label.read(document), place)
         held, labelled = _add_label(document, label.name, value, label.coders_as)
         if held not in (None, value):
-            raise InputError(
-                f"another segmentation of this name than {replace(text_place, document=None)} has",
-                expected="the same one, or every name once in a document",
-                remedy="rename or remove one of the two",
-                place=place,
-            )
+            found = f"another segmentation of this name than {text_place} has"
+            expected = "the same one, or every name once in a document"
+            raise mistake(place, found, expected, "rename or remove one of the two")
         document = replace(labelled, place=label.place)
     return replace(document, place=replace(document.place, document=document.id))
 

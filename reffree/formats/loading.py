@@ -19,10 +19,14 @@ from reffree.formats.format import Format, parse_format, read
 from reffree.formats.labels import Label, Starts, attach, numbered, without_text
 from reffree.formats.shards import shard_files
 from reffree.formats.source import LINE_SUFFIXES, STDIN, Source, Used, unpacked_name, without_suffix
-from reffree.util.errors import InputError, OptionError, Place, counted, shorten
+from reffree.util.errors import OptionError, Place, counted, mistake, shorten
 
 _HUB = "hf://"
 _CORPUS_SUFFIXES = (*LINE_SUFFIXES, ".json", ".csv", ".tsv", ".parquet", ".srt", ".vtt")
+_TEXTS = (
+    "a corpus JSONL, a text file with one unit per line and a blank line between documents, or a "
+    "folder of <id>.txt files"
+)
 _KINDS = {list: "a list", tuple: "a tuple", set: "a set", type(None): "None"}
 
 
@@ -61,15 +65,22 @@ def load(
             named = numbered(labels)
             found = without_text(named, used)
         else:
-            source = _text_source(text, labels, used)
+            if text is None:
+                place = Place(file=labels[0].place.file)
+                remedy = f"give it with --text: {_TEXTS}"
+                raise mistake(
+                    place, "segmentations without text", "the text they belong to", remedy
+                )
+            source = Source(text, used)
             found, named = _find_text(source, labels, given if is_of_text else None)
             notes += source.notes
         parts.insert(slot, Corpus(tuple(attach(found, named)), tuple(notes)))
     elif text:
-        raise InputError(
+        raise mistake(
+            None,
             f"--text {text}, but no file that needs it",
-            expected="text only with segeval, nltk or chapter files",
-            remedy="leave out --text",
+            "text only with segeval, nltk or chapter files",
+            "leave out --text",
         )
     return Corpus.merge(parts)
 
@@ -86,14 +97,11 @@ def _read_all(
     notes: list[str] = []
     slot = 0
     for given in sources:
-        if not _is_path(given):
+        if not _is_path(given) or str(given).startswith(_HUB):
             from reffree.formats import values
 
-            parts.append(values.corpus_of(given, format))
-        elif str(given).startswith(_HUB):
-            from reffree.formats import hub
-
-            parts.append(hub.read(str(given), format))
+            make = values.read_data_set if _is_path(given) else values.corpus_of
+            parts.append(make(given, format))
         else:
             for path in shard_files(given):
                 source = Source(path, used)
@@ -110,12 +118,6 @@ def _read_all(
 
 def _is_path(given: object) -> bool:
     return isinstance(given, (str, os.PathLike))
-
-
-def _is_value(given: object) -> bool:
-    from reffree.formats.values import is_value
-
-    return is_value(given)
 
 
 def corpus_names(paths: Sequence[str]) -> dict[str, str]:
@@ -144,61 +146,38 @@ def corpus_names(paths: Sequence[str]) -> dict[str, str]:
 def _check_paths(paths: Sequence[object], text: object) -> None:
     one_by_one = 'pass the paths one by one, such as load("a.jsonl", "b.jsonl")'
     if not paths:
-        raise InputError(
-            "no paths", expected="at least one", remedy=f"{one_by_one}, or - for standard input"
-        )
+        raise mistake(None, "no paths", "at least one", f"{one_by_one}, or - for standard input")
     for path in paths:
-        if not _is_path(path) and not _is_value(path):
-            raise InputError(
-                f"{_KINDS.get(type(path), type(path).__name__)} as a path",
-                expected="a string or a Path",
-                remedy=one_by_one,
-            )
+        if _is_path(path):
+            continue
+        from reffree.formats.values import is_value
+
+        if not is_value(path):
+            kind = _KINDS.get(type(path), type(path).__name__)
+            raise mistake(Place(), f"{kind} as a path", "a string or a Path", one_by_one)
     if [str(path) for path in (*paths, text) if _is_path(path)].count("-") > 1:
-        raise InputError(
-            "- twice",
-            expected="it once, since standard input can be read only once",
-            remedy="give the other input as a file",
-            place=Place(file=STDIN),
-        )
+        expected = "it once, since standard input can be read only once"
+        raise mistake(Place(file=STDIN), "- twice", expected, "give the other input as a file")
 
 
 # The text of formats that hold none
-
-
-def _text_source(text: str | Path | None, labels: Sequence[Label], used: Used) -> Source:
-    if text is not None:
-        return Source(text, used)
-    raise InputError(
-        "segmentations without text",
-        expected="the text they belong to",
-        remedy="give it with --text: a corpus JSONL, a text file with one unit per line "
-        "and a blank line between documents, or a folder of <id>.txt files",
-        place=Place(file=labels[0].place.file),
-    )
 
 
 def _find_text(
     source: Source, labels: Sequence[Label], format: Format | None
 ) -> tuple[list[Document], list[Label]]:
     """Read the documents that the labels speak of, and give labels without ids theirs."""
-    is_lines = format is not None and format.name == "lines"
-    has_times = any(isinstance(label.value, Starts) for label in labels)
-    is_corpus = not source.is_folder and not is_lines
-    is_corpus &= (
-        format is not None
-        or source.suffix in _CORPUS_SUFFIXES
-        or (has_times and not source.is_stdin)
-    )
-    if is_corpus:
+    if format is None:
+        has_times = any(isinstance(label.value, Starts) for label in labels)
+        is_corpus = source.suffix in _CORPUS_SUFFIXES or (has_times and not source.is_stdin)
+    else:
+        is_corpus = format.name != "lines"
+    if is_corpus and not source.is_folder:
         documents = [doc for doc in read(source, format) if isinstance(doc, Document)]
         if not documents:
-            raise InputError(
-                "a file without text",
-                expected="a corpus, or plain text with one unit per line",
-                remedy="give the text with --text",
-                place=source.place(),
-            )
+            found = "a file without text"
+            expected = "a corpus, or plain text with one unit per line"
+            raise mistake(source.place(), found, expected, "give the text with --text")
         return documents, numbered(labels, [document.id for document in documents])
     named = numbered(labels)
     ids = list(dict.fromkeys(str(label.document) for label in named))
@@ -210,14 +189,12 @@ def _find_text(
 def _block_text(source: Source, ids: Sequence[str], format: Format) -> list[Document]:
     blocks = cast(Any, format).blocks(source)
     if len(blocks) != len(ids):
-        raise InputError(
-            f"{counted(len(blocks), 'block')} of text",
-            expected=f"{len(ids)}, one for every document, separated by blank lines",
-            remedy="check that text and segmentations belong together, or give a folder of "
-            "<id>.txt files"
-            + (", or write --format lines:documents=one" if len(ids) == 1 < len(blocks) else ""),
-            place=source.place(),
-        )
+        found = f"{counted(len(blocks), 'block')} of text"
+        expected = f"{len(ids)}, one for every document, separated by blank lines"
+        remedy = "check that text and segmentations belong together, or give a folder of "
+        remedy += "<id>.txt files"
+        remedy += ", or write --format lines:documents=one" if len(ids) == 1 < len(blocks) else ""
+        raise mistake(source.place(), found, expected, remedy)
     return [
         Document.build(id, [text for _, text in block], place=source.place(block[0][0]))
         for id, block in zip(ids, blocks, strict=True)
@@ -229,21 +206,15 @@ def _folder_text(source: Source, ids: Sequence[str]) -> list[Document]:
     paths = {without_suffix(name, (".txt",)): path for name, path in listed if name[-4:] == ".txt"}
     for id in ids:
         if id not in paths:
-            raise InputError(
-                f"no file {id + '.txt'!r} in the folder",
-                expected="one for every document",
-                remedy="add it, one unit per line",
-                place=Place(source.name, document=id),
-            )
+            found = f"no file {id + '.txt'!r} in the folder"
+            remedy = "add it, one unit per line"
+            raise mistake(Place(source.name, document=id), found, "one for every document", remedy)
     documents = []
     for id, file in source.opened((id, paths[id]) for id in ids):
         units = [text for _, text in file.lines()]
         while units and not units[-1].strip():
             units.pop()
         documents.append(Document.build(id, units, place=file.place()))
-    source.note_unread(
-        len(listed) - len(ids),
-        "that no segmentation belongs to",
-        expected="one .txt file for every document",
-    )
+    expected = "one .txt file for every document"
+    source.note_unread(len(listed) - len(ids), expected, "that no segmentation belongs to")
     return documents

@@ -25,15 +25,18 @@ from xml.parsers import expat
 
 from reffree.data.corpus import Document
 from reffree.data.segmentation import Segmentation
+from reffree.formats.fields import read_seconds
 from reffree.formats.format import Format, Sample
-from reffree.formats.labels import TimedUnit, read_seconds, timed_document
+from reffree.formats.labels import TimedUnit, timed_document
 from reffree.formats.source import Source, checked_name
-from reffree.util.errors import InputError, Place, shorten
+from reffree.util.errors import Place, mistake, shorten
 
 TOPICS = ".topic.xml"
 _WORDS = ".words.xml"
 _SEGMENTS = (".segments.xml", ".segs.xml")
 _NITE = "{http://nite.sourceforge.net/}"
+_CHILD, _ID = f"{_NITE}child", f"{_NITE}id"
+_SAME_VERSION = "check that the files are of the same version of the corpus"
 _HREF = re.compile(r"([^#]+)#id\(([^)]+)\)(?:\.\.id\(([^)]+)\))?")
 
 
@@ -50,46 +53,41 @@ class Meetings(Format):
     @classmethod
     def matches_folder(cls, folder: Sample) -> bool:
         """Whether a file has topics."""
-        return any(path.name.endswith(TOPICS) for path in folder.files.values())
+        return any(file.path.name.endswith(TOPICS) for file in folder.files)
 
     def read(self, source: Source) -> list[Document]:
         """Read every meeting of a folder that has a topic file."""
         if not source.is_folder:
-            raise InputError(
-                "a file",
-                expected="a folder, since a meeting of the format nxt has many files",
-                remedy="give the folder that has them all",
-                place=source.place(),
-            )
+            expected = "a folder, since a meeting of the format nxt has many files"
+            raise mistake(source.place(), "a file", expected, "give the folder that has them all")
         files = _Files(source)
-        documents = []
-        for name in files.paths:
-            if name.endswith(TOPICS):
-                id = checked_name(name.removesuffix(TOPICS), source.place())
-                documents.append(self._meeting(id, files))
-        return documents
+        return [
+            self._meeting(checked_name(name.removesuffix(TOPICS), source.place()), files)
+            for name in files.paths
+            if name.endswith(TOPICS)
+        ]
 
     def _meeting(self, id: str, files: _Files) -> Document:
         name = f"{id}{TOPICS}"
         place = Place(str(files.paths[name]), document=id)
+        root = files.elements(name)[0]
+        topics = root.iter("topic") if self.topics == "all" else root.findall("topic")
         topic_of: dict[str, int] = {}
-        for number, element in enumerate(_topics(files.root(name), self.topics)):
-            for child in _children(element, deep=self.topics == "top"):
+        for number, topic in enumerate(topics):
+            children = topic.iter(_CHILD) if self.topics == "top" else topic.findall(_CHILD)
+            for child in children:
                 for pointed in files.pointed(child, place):
-                    topic_of[pointed.get(f"{_NITE}id", "")] = number
+                    topic_of[pointed.get(_ID, "")] = number
         segments = sorted(
             _segments(id, files, topic_of), key=lambda each: (each.start, each.speaker)
         )
         if not segments:
-            raise InputError(
-                "a topic file without segments",
-                expected=f"files such as {id}.A{_SEGMENTS[0]} and {id}.A{_WORDS} in the folder",
-                remedy="unpack the whole corpus into it",
-                place=place,
-            )
+            found = "a topic file without segments"
+            expected = f"files such as {id}.A{_SEGMENTS[0]} and {id}.A{_WORDS} in the folder"
+            raise mistake(place, found, expected, "unpack the whole corpus into it")
         units = _turns(segments) if self.units == "turn" else segments
         gold = Segmentation.from_segment_ids([unit.topic for unit in units])
-        return timed_document(id, units, place, gold)
+        return timed_document(units, place, gold)
 
 
 class _Files:
@@ -97,79 +95,46 @@ class _Files:
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        listed = [path for _, path in source.files()]
-        self.paths: dict[str, Path] = {path.name: path for path in listed}
+        self.paths: dict[str, Path] = {path.name: path for _, path in source.files()}
         self._elements: dict[str, list[ElementTree.Element]] = {}
         self._index: dict[str, dict[str, int]] = {}
-
-    def root(self, name: str) -> ElementTree.Element:
-        """Read a file."""
-        return self.elements(name)[0]
 
     def elements(self, name: str) -> list[ElementTree.Element]:
         """All elements of a file in its order, the root first."""
         if name not in self._elements:
-            elements = list(_parsed(Source(self.paths[name], self.source.used)).iter())
-            self._elements[name] = elements
-            self._index[name] = {
-                id: i for i, each in enumerate(elements) if (id := each.get(f"{_NITE}id"))
-            }
+            found = list(_parsed(Source(self.paths[name], self.source.used)).iter())
+            self._elements[name] = found
+            self._index[name] = {id: i for i, each in enumerate(found) if (id := each.get(_ID))}
         return self._elements[name]
 
     def pointed(self, child: ElementTree.Element, place: Place) -> list[ElementTree.Element]:
         """Follow a pointer to elements of another file."""
         href = child.get("href") or ""
         match = _HREF.fullmatch(href.strip())
-        name = match[1] if match else ""
-        if match is None or name not in self.paths:
-            raise InputError(
-                f"the pointer {shorten(href)!r}",
-                expected="a file of the folder and an id in it",
-                remedy="unpack the whole corpus into the folder",
-                place=place,
-            )
+        if match is None or match[1] not in self.paths:
+            found = f"the pointer {shorten(href)!r}"
+            expected = "a file of the folder and an id in it"
+            raise mistake(place, found, expected, "unpack the whole corpus into the folder")
+        name, first, last = match[1], match[2], match[3] or match[2]
         elements, index = self.elements(name), self._index[name]
-        ends = [match[2], match[3] or match[2]]
-        for id in ends:
+        for id in (first, last):
             if id not in index:
-                raise InputError(
-                    f"a pointer to {shorten(id)!r}, which {name} does not have",
-                    expected="an id of that file",
-                    remedy="check that the files are of the same version of the corpus",
-                    place=place,
-                )
-        first, last = (index[id] for id in ends)
-        return elements[first : last + 1]
+                found = f"a pointer to {shorten(id)!r}, which {name} does not have"
+                raise mistake(place, found, "an id of that file", _SAME_VERSION)
+        return elements[index[first] : index[last] + 1]
 
 
 def _parsed(file: Source) -> ElementTree.Element:
     """Read XML in the encoding it names; declarations of its own, which can grow, are refused."""
     content = file.content()
     if any(part in content for part in (b"<!DOCTYPE", b"<!ENTITY", b"\0")):
-        raise InputError(
-            "XML with declarations of its own (<!DOCTYPE, <!ENTITY), or in UTF-16",
-            expected="files as NXT writes them",
-            remedy="unpack the corpus again",
-            place=file.place(),
-        )
+        found = "XML with declarations of its own (<!DOCTYPE, <!ENTITY), or in UTF-16"
+        raise mistake(file.place(), found, "files as NXT writes them", "unpack the corpus again")
     try:
         return ElementTree.fromstring(content)
     except (ElementTree.ParseError, expat.ExpatError, LookupError, ValueError) as error:
-        raise InputError(
-            f"a file that is not XML ({shorten(str(error))})",
-            expected="XML as NXT has it",
-            remedy="unpack the corpus again",
-            place=file.place(),
-        ) from None
-
-
-def _topics(root: ElementTree.Element, which: str) -> Iterator[ElementTree.Element]:
-    return root.iter("topic") if which == "all" else iter(root.findall("topic"))
-
-
-def _children(element: ElementTree.Element, *, deep: bool) -> Iterator[ElementTree.Element]:
-    tag = f"{_NITE}child"
-    return element.iter(tag) if deep else iter(element.findall(tag))
+        found = f"a file that is not XML ({shorten(str(error))})"
+        raise mistake(file.place(), found, "XML as NXT has it", "unpack the corpus again") from None
 
 
 def _segments(id: str, files: _Files, topic_of: dict[str, int]) -> Iterator[TimedUnit]:
@@ -184,7 +149,7 @@ def _segments(id: str, files: _Files, topic_of: dict[str, int]) -> Iterator[Time
                 continue
             words = [
                 word
-                for child in _children(element, deep=False)
+                for child in element.findall(_CHILD)
                 for word in files.pointed(child, place)
                 if word.tag == "w" and (word.text or "").strip()
             ]
@@ -199,21 +164,17 @@ def _segment(
     topic_of: dict[str, int],
     place: Place,
 ) -> TimedUnit:
-    ids = [element.get(f"{_NITE}id", ""), *(word.get(f"{_NITE}id", "") for word in words)]
+    ids = [element.get(_ID, ""), *(word.get(_ID, "") for word in words)]
     topic = next((topic_of[id] for id in ids if id in topic_of), -1)
-    first = _seconds(_time(element, "start") or words[0].get("starttime"), place)
-    last = _seconds(_time(element, "end") or words[-1].get("endtime") or f"{first}", place)
-    speaker = element.get("participant") or channel
-    return TimedUnit(_text(words), first, last, speaker, topic)
 
+    def seconds(which: str, word: ElementTree.Element, default: object) -> float:
+        of_segment = element.get(f"{which}time") or element.get(f"transcriber_{which}")
+        text = of_segment or word.get(f"{which}time") or default
+        return read_seconds(text, f"the time {shorten(text)!r} of a segment", place, _SAME_VERSION)
 
-def _time(segment: ElementTree.Element, which: str) -> str | None:
-    return segment.get(f"{which}time") or segment.get(f"transcriber_{which}")
-
-
-def _seconds(text: str | None, place: Place) -> float:
-    remedy = "check that the files are of the same version of the corpus"
-    return read_seconds(text or "", f"the time {shorten(text)!r} of a segment", place, remedy)
+    start = seconds("start", words[0], "")
+    end = seconds("end", words[-1], f"{start}")
+    return TimedUnit(_text(words), start, end, element.get("participant") or channel, topic)
 
 
 def _text(words: Sequence[ElementTree.Element]) -> str:

@@ -11,7 +11,7 @@ from reffree.data.segmentation import Segmentation
 from reffree.formats.format import Format, format_names, formats, parse_format
 from reffree.formats.source import is_folder, unpacked_name
 from reffree.util.atomic import check_writable, encoded, write_file, write_folder
-from reffree.util.errors import InputError, Place, counted
+from reffree.util.errors import Place, counted, mistake
 
 _IN_PYTHON = "(from Python: format=)"
 
@@ -27,26 +27,20 @@ def save(corpus: Corpus, path: str | Path, *, format: str | None = None) -> list
     writer = parse_format(_format_of(unpacked_name(target)) if format is None else format)
     name, keeps = writer.name, writer.keeps
     if writer.written_as is None:
-        raise InputError(
-            f"the format {name}, which is only read",
-            expected=f"one of {', '.join(format_names(writable=True))}",
-            remedy=f"choose one of them with --to {_IN_PYTHON}",
-            place=Place(file=str(path)),
-        )
+        found = f"the format {name}, which is only read"
+        expected = f"one of {', '.join(format_names(writable=True))}"
+        remedy = f"choose one of them with --to {_IN_PYTHON}"
+        raise mistake(Place(file=str(path)), found, expected, remedy)
     chosen, lost = ([], []) if "systems" in keeps else _choose_one_each(corpus, name, target)
     files = _write(writer, corpus, chosen, target)
     lost += writer.describe_changes(corpus)
     if "text" not in keeps:
         lost.append(f"{name} files hold no text: the units were left out")
-    extras = {
-        "golds": ("annotators' golds", any(document.golds for document in corpus)),
-        "speakers": ("speakers", any(document.speakers is not None for document in corpus)),
-        "meta": ("meta", any(document.meta for document in corpus)),
-    }
+    extras = {"golds": "annotators' golds", "speakers": "speakers", "meta": "meta"}
     lost += [
         f"{name} files hold no {what}: they were left out"
-        for key, (what, is_there) in extras.items()
-        if is_there and key not in keeps
+        for key, what in extras.items()
+        if key not in keeps and any(getattr(document, key) for document in corpus)
     ]
     lost += _describe_renamed(writer, corpus, files)
     if corpus.n_dropped:
@@ -75,14 +69,12 @@ def _format_of(target: Path) -> str:
     }
     if suffix in by_suffix:
         return by_suffix[suffix]
-    raise InputError(
-        f"the extension {suffix}, which does not tell the format",
-        expected=f"one of {', '.join(sorted(filter(None, by_suffix)))}, or a format by name",
-        remedy=f"add --to dialseg or --to segeval {_IN_PYTHON}"
-        if suffix == ".json"
-        else f"add --to with one of {', '.join(format_names(writable=True))} {_IN_PYTHON}",
-        place=Place(file=str(target)),
-    )
+    names = "one of " + ", ".join(format_names(writable=True))
+    names = "dialseg or segeval" if suffix == ".json" else names
+    found = f"the extension {suffix}, which does not tell the format"
+    expected = f"one of {', '.join(sorted(filter(None, by_suffix)))}, or a format by name"
+    remedy = f"add --to with {names} {_IN_PYTHON}"
+    raise mistake(Place(file=str(target)), found, expected, remedy)
 
 
 def _write(
@@ -95,12 +87,9 @@ def _write(
         write_folder(target, files)
         names = [name for name, _ in files]
     elif writer.one_document and len(corpus) > 1:
-        raise InputError(
-            f"{len(corpus)} documents",
-            expected="one, since such a file holds a single document",
-            remedy=writer.one_document,
-            place=Place(file=str(target)),
-        )
+        found = f"{len(corpus)} documents"
+        expected = "one, since such a file holds a single document"
+        raise mistake(Place(file=str(target)), found, expected, writer.one_document)
     else:
         text = writer.write(corpus, chosen)
         is_packed = unpacked_name(target) != target
@@ -133,12 +122,10 @@ def _choose_one_each(
         if golds:
             lost.append(f"{room}: the gold of {counted(len(golds), 'document')} was left out")
         return list(corpus.hypotheses[names[0]]), lost
-    raise InputError(
-        f"{counted(len(corpus) - len(golds), 'document')} without gold, and {len(names)} systems",
-        expected=f"gold everywhere or a single system, since {room}",
-        remedy="leave one system, or write jsonl",
-        place=Place(file=str(target)),
-    )
+    without = counted(len(corpus) - len(golds), "document")
+    found = f"{without} without gold, and {len(names)} systems"
+    expected = f"gold everywhere or a single system, since {room}"
+    raise mistake(Place(file=str(target)), found, expected, "leave one system, or write jsonl")
 
 
 def _describe_renamed(writer: Format, corpus: Corpus, names: Sequence[str]) -> list[str]:

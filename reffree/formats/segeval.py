@@ -1,27 +1,33 @@
-"""segeval JSON and tables: masses per document and coder, without text.
+"""Segmentations without text: segeval JSON and tables, nltk strings.
 
-JSON: ``{"items": {"doc": {"coder1": [2, 3]}}, "segmentation_type": "linear"}``. Tables: a header
+segeval's JSON is ``{"items": {"doc": {"coder1": [2, 3]}}, "segmentation_type": "linear"}``. Tables
+have a header
 ``Coder<TAB>Masses``, then a row ``coder<TAB>2<TAB>3<TAB>…`` per coder, one document per file, named
 by the file without its extension; where the header says ``Positions`` there is one segment id per
 unit instead, and ``.csv`` files have commas instead of tabs. Coders are systems, except one called
 gold, unless they are said to be annotators.
+
+nltk boundary strings are one string of 0 and 1 per line and document, optionally
+``id<TAB>string``. nltk writes one character per gap between units; one per unit is read as well
+(see `Segmentation.from_string`). The strings are the corpus's gold.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from reffree.data.corpus import GOLD, Corpus, Document
-from reffree.data.segmentation import Segmentation
-from reffree.formats.format import JSON, Format, Sample
+from reffree.data.segmentation import Convention, Segmentation
+from reffree.formats.fields import Record, as_list
+from reffree.formats.format import JSON, TEXT, Format, Sample
 from reffree.formats.jsonl import dumps
 from reffree.formats.labels import CodersAs, Label
 from reffree.formats.source import Source
-from reffree.formats.strict_json import as_list, as_object, require_field
-from reffree.util.errors import InputError, Place, shorten
+from reffree.util.errors import Place, mistake, shorten
 
 
 @dataclass(frozen=True)
@@ -43,21 +49,17 @@ class Segeval(Format):
     def read(self, source: Source) -> list[Label]:
         """Read every coder of every document."""
         place = source.place()
-        table = as_object(source.json, "the file's content", place)
+        table = Record(source.json, "the file's content", place)
         kind = table.get("segmentation_type", "linear")
         if kind != "linear":
-            raise InputError(
-                f"the segmentation type {kind!r}",
-                expected="'linear'",
-                remedy="export one linear segmentation per coder",
-                place=place,
-            )
+            remedy = "export one linear segmentation per coder"
+            raise mistake(place, f"the segmentation type {kind!r}", "'linear'", remedy)
         labels = []
-        for id, coders in as_object(require_field(table, "items", place), "'items'", place).items():
+        for id, coders in table.need_object("items").items():
             at = replace(place, document=id)
-            for coder, masses in as_object(coders, "the document's coders", at).items():
+            for coder, masses in Record(coders, "the document's coders", at).items():
                 value = as_list(masses, "masses", replace(at, system=coder))
-                labels.append(Label(id, coder, value, place, coders_as=self.coders))  # type: ignore[arg-type]
+                labels.append(Label(id, coder, value, place, coders_as=self.coders))
         return labels
 
     def write(self, corpus: Corpus, chosen: Sequence[Segmentation]) -> Iterator[str]:
@@ -66,9 +68,8 @@ class Segeval(Format):
         for document in corpus.documents:
             table = _coders(document)
             items[document.id] = {name: list(value.masses) for name, value in table.items()}
-        yield (
-            dumps({"items": items, "segmentation_type": "linear"}, corpus.documents[0].place) + "\n"
-        )
+        content = {"items": items, "segmentation_type": "linear"}
+        yield dumps(content, corpus.documents[0].place) + "\n"
 
 
 @dataclass(frozen=True)
@@ -95,12 +96,11 @@ class SegevalTable(Format):
         number, header = next(lines, (1, ""))
         kind = _table_columns(header)
         if kind is None:
-            raise InputError(
+            raise mistake(
+                source.place(number),
                 f"the header {shorten(header)!r}" if header else "no header",
-                expected="a header Coder, Masses (or Coder, Positions)",
-                remedy="put it on the first line, or read a table with a unit a row with --format "
-                "table",
-                place=source.place(number),
+                "a header Coder, Masses (or Coder, Positions)",
+                "put it on the first line, or read a table with a unit a row with --format table",
             )
         labels = []
         for number, line in lines:
@@ -119,12 +119,10 @@ class SegevalTable(Format):
         yield "Coder\tMasses\n"
         for name, value in _coders(document).items():
             if "\n" in name or "\r" in name or name != name.strip():
-                raise InputError(
-                    f"the system name {shorten(ascii(name))}",
-                    expected="a name on one line, without spaces around it",
-                    remedy="rename the system, or write segeval JSON",
-                    place=document.place,
-                )
+                found = f"the system name {shorten(ascii(name))}"
+                expected = "a name on one line, without spaces around it"
+                remedy = "rename the system, or write segeval JSON"
+                raise mistake(document.place, found, expected, remedy)
             row = io.StringIO()
             csv.writer(row, delimiter="\t", lineterminator="\n").writerow([name, *value.masses])
             yield row.getvalue()
@@ -132,13 +130,10 @@ class SegevalTable(Format):
 
 def _table_columns(header: str) -> str | None:
     """Tell from the header what the rows hold: masses, positions, or that this is no table."""
-    try:
-        cells = _cells(header, _delimiter(header), Place())
-    except InputError:
-        return None
-    first, *others = [cell.strip().lower() for cell in cells] or [""]
-    known = first == "coder" and others in (["masses"], ["positions"])
-    return others[0] if known else None
+    cells = [cell.strip(' "').lower() for cell in header.split(_delimiter(header))]
+    while cells and not cells[-1]:
+        cells.pop()
+    return cells[1] if cells in (["coder", "masses"], ["coder", "positions"]) else None
 
 
 def _delimiter(header: str) -> str:
@@ -149,12 +144,9 @@ def _cells(line: str, delimiter: str, place: Place) -> list[str]:
     try:
         cells = next(csv.reader([line], delimiter=delimiter, strict=True))
     except csv.Error as error:
-        raise InputError(
-            f"a row that cannot be read ({error})",
-            expected="a coder and its numbers",
-            remedy="check the quotes on this line",
-            place=place,
-        ) from None
+        found = f"a row that cannot be read ({error})"
+        remedy = "check the quotes on this line"
+        raise mistake(place, found, "a coder and its numbers", remedy) from None
     while cells and not cells[-1].strip():  # spreadsheets pad short rows
         cells.pop()
     return cells
@@ -164,23 +156,64 @@ def _number(cell: str, place: Place) -> int:
     text = cell.strip()
     if text.isascii() and text.isdigit() and len(text) <= 18:
         return int(text)
-    raise InputError(
-        f"the cell {shorten(cell)!r}",
-        expected="a whole number",
-        remedy="write one number per cell",
-        place=place,
-    )
+    found = f"the cell {shorten(cell)!r}"
+    raise mistake(place, found, "a whole number", "write one number per cell")
 
 
 def _coders(document: Document) -> dict[str, Segmentation]:
     """Collect gold and the systems by coder's name; a document without any is refused."""
-    gold = {} if document.gold is None else {GOLD: document.gold}
-    table = {**gold, **document.systems}
-    if table:
-        return table
-    raise InputError(
-        "a document without a segmentation",
-        expected="gold or a system, since segeval files hold nothing else",
-        remedy="add one, or write the corpus as jsonl",
-        place=document.place,
-    )
+    if not document.segmentations:
+        found = "a document without a segmentation"
+        expected = "gold or a system, since segeval files hold nothing else"
+        raise mistake(document.place, found, expected, "add one, or write the corpus as jsonl")
+    return document.segmentations
+
+
+@dataclass(frozen=True)
+class Nltk(Format):
+    """nltk's strings; ``convention`` says what a 1 is where a string leaves it open."""
+
+    convention: Convention | None = None
+    name = "nltk"
+    suffixes = TEXT
+    rank = 3
+    has_text = False
+    written_as = (".txt",)
+
+    @classmethod
+    def matches(cls, sample: Sample) -> bool:
+        """Whether there is nothing but 0 and 1, and one of them at the end of some line."""
+        has_string = False
+        for line in sample.lines():
+            id, _, string = line.rpartition("\t")
+            if string.strip().strip("01") or "\t" in id.strip():
+                return False
+            has_string = has_string or line.rstrip().endswith(("0", "1"))
+        return has_string
+
+    def read(self, source: Source) -> list[Label]:
+        """Read one gold segmentation per line that is not blank; ids on all lines or on none."""
+        labels: list[Label] = []
+        for number, line in source.lines_with_text():
+            id, tab, string = line.rpartition("\t")
+            place = source.place(number)
+            if labels and bool(tab) != (labels[0].document is not None):
+                found = "a line with an id" if tab else "a line without an id"
+                remedy = "write id, tab, string on every line"
+                raise mistake(place, found, "ids on all lines or on none", remedy)
+            if tab and not id.strip():
+                found, remedy = "a tab without an id before it", "write the document's id first"
+                raise mistake(place, found, "id, tab, string", remedy)
+            value = string.strip()
+            labels.append(Label(id.strip() if tab else None, GOLD, value, place, self.convention))
+        return labels
+
+    def write(self, corpus: Corpus, chosen: Sequence[Segmentation]) -> Iterator[str]:
+        """Write ``id<TAB>gap string`` lines."""
+        for document, segmentation in zip(corpus.documents, chosen, strict=True):
+            id = document.id
+            if re.search(r"[\t\r\n]", id) or id != id.strip() or id.startswith("\ufeff"):
+                expected = "an id without tabs, line breaks or spaces around it"
+                remedy = "rename the document, or write another format"
+                raise mistake(document.place, f"the id {shorten(ascii(id))}", expected, remedy)
+            yield f"{id}\t{segmentation.to_string('gap')}\n"

@@ -20,13 +20,14 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
-from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, cast
+from pathlib import Path, PurePath, PurePosixPath
+from typing import Any, BinaryIO, TypeVar, cast
 
 from reffree.formats.strict_json import INTO_JSONL, parse
 from reffree.util.bounds import check_limit, limit
-from reffree.util.errors import InputError, Place, counted, shorten
+from reffree.util.errors import InputError, Place, counted, mistake, shorten
 
+AnyPath = TypeVar("AnyPath", bound=PurePath)
 MAX_LINE_BYTES = 64 * 1024 * 1024
 STDIN = "<stdin>"
 LINE_SUFFIXES = (".jsonl", ".ndjson")
@@ -131,9 +132,9 @@ class Source:
         """Name this source, or a line of it, for an error."""
         return Place(file=self.name, line=line)
 
-    def note(self, found: str, *, expected: str, remedy: str, line: int | None = None) -> None:
+    def note(self, found: str, expected: str, remedy: str, line: int | None = None) -> None:
         """Keep a sentence for the user, once."""
-        error = InputError(found, expected=expected, remedy=remedy, place=self.place(line))
+        error = mistake(self.place(line), found, expected, remedy)
         if str(error) not in self.notes:
             self.notes.append(str(error))
 
@@ -142,7 +143,7 @@ class Source:
         if kind in self.oddities:
             return
         found, _, expected, remedy, _ = _ODDITIES[kind]
-        self.note(found, expected=expected, remedy=f"{remedy} to silence this", line=line)
+        self.note(found, expected, f"{remedy} to silence this", line)
         self.oddities[kind] = self.notes[-1]
 
     def lines(self) -> Iterator[tuple[int, str]]:
@@ -154,8 +155,9 @@ class Source:
         most_bytes = limit("input_bytes") - self.used.bytes
         try:
             with self._opened() as handle:
-                while raw := self._readline(handle, number + 1):
+                while raw := handle.readline(MAX_LINE_BYTES + 1):
                     number += 1
+                    self._check_line(raw, number)
                     self._rows += 1
                     self._bytes += len(raw)
                     if self._rows > most_rows or self._bytes > most_bytes:
@@ -169,18 +171,18 @@ class Source:
             self.used.bytes += self._bytes
         self.used.add(0, 0, self.place())
 
-    def _readline(self, handle: BinaryIO, number: int) -> bytes:
-        raw = handle.readline(MAX_LINE_BYTES + 1)
+    def lines_with_text(self) -> Iterator[tuple[int, str]]:
+        """Yield the lines that are not blank."""
+        return ((number, text) for number, text in self.lines() if text.strip())
+
+    def _check_line(self, raw: bytes, number: int) -> None:
+        """Refuse a line that is too long, and a first one that is no text."""
         if number == 1:
             _refuse_binary(raw[:_HEAD_BYTES], self.place())
         if len(raw) > MAX_LINE_BYTES:
-            raise InputError(
-                f"a line of more than {MAX_LINE_BYTES:,} bytes",
-                expected="at most that many in a line",
-                remedy="put one document on a line, or split this document",
-                place=self.place(number),
-            )
-        return raw
+            found = f"a line of more than {MAX_LINE_BYTES:,} bytes"
+            remedy = "put one document on a line, or split this document"
+            raise mistake(self.place(number), found, "at most that many in a line", remedy)
 
     def content(self) -> bytes:
         """All bytes at once, for formats that say their own encoding."""
@@ -192,27 +194,21 @@ class Source:
         return b"".join(parts)
 
     def _decode(self, raw: bytes, number: int) -> str:
-        start = 0
-        if number == 1 and raw.startswith(codecs.BOM_UTF8):
-            start = len(codecs.BOM_UTF8)
+        has_mark = number == 1 and raw.startswith(codecs.BOM_UTF8)
+        if has_mark:
             self._note_oddity("mark", 1)
         if raw.endswith(b"\r\n"):
             self._note_oddity("crlf", number)
-            end = len(raw) - 2
-        else:
-            end = len(raw) - raw.endswith(b"\n")
+        line = raw.removesuffix(b"\n").removesuffix(b"\r") if raw[-2:] == b"\r\n" else raw
+        start = len(codecs.BOM_UTF8) * has_mark
         try:
-            return raw[start:end].decode("utf-8")
+            return line.removesuffix(b"\n")[start:].decode("utf-8")
         except UnicodeDecodeError as error:
             if b"\0" in raw:
-                raise _looks_like("a binary file", _GIVE_TEXT, self.place()) from None
+                raise _looks_like("a binary file", self.place()) from None
             byte = start + error.start
-            raise InputError(
-                f"the byte 0x{raw[byte]:02x} at offset {byte} of the line, which is not UTF-8",
-                expected="UTF-8",
-                remedy="save the file as UTF-8",
-                place=self.place(number),
-            ) from None
+            found = f"the byte 0x{raw[byte]:02x} at offset {byte} of the line, which is not UTF-8"
+            raise mistake(self.place(number), found, "UTF-8", "save the file as UTF-8") from None
 
     @cached_property
     def json(self) -> object:
@@ -224,29 +220,23 @@ class Source:
         """Yield (line number, JSON value) for every line that is not blank."""
         rule = "a .jsonl file" if self.suffix in LINE_SUFFIXES else "JSONL"
         cut = f"put every document on one line, since {rule} has one whole document per line"
-        for number, text in self.lines():
-            if text.strip():
-                yield number, parse(text, self.place(number), cut=cut)
+        for number, text in self.lines_with_text():
+            yield number, parse(text, self.place(number), cut=cut)
 
     @cached_property
     def is_json_lines(self) -> bool:
         """Whether JSON stands one value a line: by extension, or as two lines, the first whole."""
         if self.is_stdin or self.suffix in LINE_SUFFIXES:
             return True
-        texts = (text.strip() for _, text in self.lines())
-        head = list(islice(filter(None, texts), 2))
+        head = [text.strip() for _, text in islice(self.lines_with_text(), 2)]
         return len(head) == 2 and head[0].startswith("{") and head[0].endswith("}")
 
     @contextmanager
     def _opened(self) -> Iterator[BinaryIO]:
         """Open it, and unpack what begins as gzip does; what cannot be read is a sentence."""
         if self.is_stdin and sys.stdin is None:
-            raise InputError(
-                "no standard input",
-                expected="a stream to read",
-                remedy="give a file instead of -",
-                place=self.place(),
-            )
+            remedy = "give a file instead of -"
+            raise mistake(self.place(), "no standard input", "a stream to read", remedy)
         try:
             with nullcontext(sys.stdin.buffer) if self.is_stdin else self.path.open("rb") as handle:
                 own = None if hasattr(handle, "peek") else io.BufferedReader(cast(Any, handle))
@@ -258,12 +248,9 @@ class Source:
                     if own is not None:
                         own.detach()
         except (EOFError, zlib.error, gzip.BadGzipFile):
-            raise InputError(
-                "a gzip file that is damaged or cut off",
-                expected="a whole one",
-                remedy="pack it again, or give the file as it was before",
-                place=self.place(),
-            ) from None
+            found = "a gzip file that is damaged or cut off"
+            remedy = "pack it again, or give the file as it was before"
+            raise mistake(self.place(), found, "a whole one", remedy) from None
         except (OSError, ValueError) as error:
             raise unreadable(error, self.place()) from None
 
@@ -280,11 +267,8 @@ class Source:
         for root, folders, names in os.walk(self.path, onerror=refuse):
             for folder in folders:
                 if not folder.startswith(".") and (Path(root) / folder).is_symlink():
-                    self.note(
-                        f"a link to another folder, {folder!r}",
-                        expected="files and folders",
-                        remedy="it was not followed, give that folder by itself",
-                    )
+                    remedy = "it was not followed, give that folder by itself"
+                    self.note(f"a link to another folder, {folder!r}", "files and folders", remedy)
             folders[:] = [folder for folder in folders if not folder.startswith(".")]
             paths = [Path(root) / name for name in names if not name.startswith(".")]
             found += [(path.relative_to(self.path).as_posix(), path) for path in paths]
@@ -302,11 +286,8 @@ class Source:
         for kind, (_, found, expected, _, remedy) in _ODDITIES.items():
             notes = [source.oddities[kind] for source in sources if kind in source.oddities]
             if len(notes) > 1:
-                self.note(
-                    f"{found} in {len(notes)} of {len(sources)} files",
-                    expected=expected,
-                    remedy=f"they were {remedy} to silence this",
-                )
+                several = f"{found} in {len(notes)} of {len(sources)} files"
+                self.note(several, expected, f"they were {remedy} to silence this")
             else:
                 self.notes += notes
 
@@ -323,20 +304,17 @@ class Source:
         for name, file in self.opened(wanted):
             yield checked_name(without_suffix(name, suffixes), file.place()), file
             self.notes += [note for note in file.notes if note not in file.oddities.values()]
-        self.note_unread(len(files) - len(wanted), "of another kind", expected=kinds)
+        self.note_unread(len(files) - len(wanted), kinds)
 
-    def note_unread(self, n: int, which: str, *, expected: str) -> None:
+    def note_unread(self, n: int, expected: str, which: str = "of another kind") -> None:
         """Say that so many files of this folder were passed over, if any, and how to silence it."""
         was, it = ("it was", "it") if n == 1 else ("they were", "them")
         if n:
-            self.note(
-                f"{counted(n, 'file')} {which}",
-                expected=expected,
-                remedy=f"{was} not read, move {it} elsewhere to silence this",
-            )
+            remedy = f"{was} not read, move {it} elsewhere to silence this"
+            self.note(f"{counted(n, 'file')} {which}", expected, remedy)
 
 
-def unpacked_name(path: Path) -> Path:
+def unpacked_name(path: AnyPath) -> AnyPath:
     """Leave out the extension that says a file is packed.
 
     >>> unpacked_name(Path("talks.jsonl.gz")).name
@@ -364,7 +342,7 @@ def unreadable(error: OSError | ValueError, place: Place) -> InputError:
     else:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         found, remedy = f"a path that cannot be read ({reason})", "check the path"
-    return InputError(found, expected="a readable file", remedy=remedy, place=place)
+    return mistake(place, found, "a readable file", remedy)
 
 
 def checked_name(name: str, place: Place) -> str:
@@ -372,39 +350,29 @@ def checked_name(name: str, place: Place) -> str:
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:
-        raise InputError(
-            f"the file name {shorten(ascii(name))}, which is not UTF-8",
-            expected="a name that can serve as a document's id",
-            remedy="rename the file",
-            place=place,
-        ) from None
+        found = f"the file name {shorten(ascii(name))}, which is not UTF-8"
+        expected = "a name that can serve as a document's id"
+        raise mistake(place, found, expected, "rename the file") from None
     return name
 
 
 def without_suffix(relative: str, suffixes: tuple[str, ...]) -> str:
     """Document id for a file of a folder: its posix path, less one of the given extensions."""
-    path = PurePosixPath(relative)
-    path = path.with_suffix("") if path.suffix.lower() == PACKED else path
+    path = unpacked_name(PurePosixPath(relative))
     return str(path.with_suffix("")) if path.suffix.lower() in suffixes else str(path)
 
 
 def _refuse_binary(head: bytes, place: Place) -> None:
     """Refuse a file by its first bytes, with a sentence that says what it looks like."""
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise InputError(
-            "a UTF-16 byte-order mark",
-            expected="UTF-8",
-            remedy="save the file as UTF-8",
-            place=replace(place, line=1),
-        )
+        at = replace(place, line=1)
+        raise mistake(at, "a UTF-16 byte-order mark", "UTF-8", "save the file as UTF-8")
     for magic, kind, remedy in _KINDS:
         if head.startswith(magic):
-            raise _looks_like(kind, remedy, place)
+            raise _looks_like(kind, place, remedy)
     if b"\0" in head:
-        raise _looks_like("a binary file", _GIVE_TEXT, place)
+        raise _looks_like("a binary file", place)
 
 
-def _looks_like(kind: str, remedy: str, place: Place) -> InputError:
-    return InputError(
-        f"what looks like {kind}", expected="text in UTF-8", remedy=remedy, place=place
-    )
+def _looks_like(kind: str, place: Place, remedy: str = _GIVE_TEXT) -> InputError:
+    return mistake(place, f"what looks like {kind}", "text in UTF-8", remedy)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 import re
-from collections.abc import Collection
 from dataclasses import replace
 from itertools import pairwise
 from typing import NoReturn
@@ -22,7 +20,6 @@ MAX_DEPTH = 100
 MAX_DIGITS = 1000
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_KINDS = {dict: "an object", list: "a list", str: "a string", int: "a number", float: "a number"}
 
 
 def parse(text: str, place: Place, *, whole: bool = False, cut: str | None = None) -> object:
@@ -127,76 +124,3 @@ def _check_tree(value: object, place: Place, *, strings: bool) -> None:
                 code = f"\\u{ord(match.group()):04x}"
                 _refuse(f"the lone surrogate {code} in a string", "replace the character", place)
         level = [item for item in below if strings or isinstance(item, (dict, list))]
-
-
-def as_object(
-    value: object, what: str, place: Place, remedy: str | None = None
-) -> dict[str, object]:
-    """Return the value if it is a JSON object."""
-    if isinstance(value, dict):
-        return value
-    raise _wrong_kind(value, what, "an object in braces", place, remedy)
-
-
-def as_list(value: object, what: str, place: Place) -> list[object]:
-    """Return the value if it is a JSON list."""
-    if isinstance(value, list):
-        return value
-    raise _wrong_kind(value, what, "a list in brackets", place)
-
-
-def as_objects(value: object, what: str, place: Place) -> list[dict[str, object]]:
-    """Return the value if it is a list of objects; ``what`` names one of them."""
-    return [
-        as_object(each, f"{what} {i + 1}", place)
-        for i, each in enumerate(as_list(value, f"{what}s", place))
-    ]
-
-
-def list_field(table: dict[str, object], key: str, place: Place) -> list[object]:
-    """Return a field that must be a list."""
-    return as_list(require_field(table, key, place), f"{key!r}", place)
-
-
-def require_field(
-    table: dict[str, object],
-    key: str,
-    place: Place,
-    *,
-    what: str | None = None,
-    remedy: str | None = None,
-) -> object:
-    """Return a field that must be there; ``what`` says what it holds."""
-    if key in table:
-        return table[key]
-    near = nearest(key, table)
-    raise InputError(
-        f"no {key!r} among {listed(table)}" if table else "an empty object",
-        expected=f"the field {key!r}" if what is None else f"the field {key!r}, {what}",
-        remedy=remedy or ("add it" if near is None else f"rename {shorten(near)!r} to {key!r}"),
-        place=place,
-    )
-
-
-def nearest(key: str, known: Collection[str]) -> str | None:
-    """Return the key that differs by a slip of the pen only."""
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.75)
-    return near[0] if near else None
-
-
-def _wrong_kind(
-    value: object, what: str, expected: str, place: Place, remedy: str | None = None
-) -> InputError:
-    kind = "null" if value is None else _KINDS.get(type(value), str(value).lower())
-    return InputError(
-        f"{kind} as {what}",
-        expected=expected,
-        remedy=remedy or "check the file's format",
-        place=place,
-    )
-
-
-def listed(keys: Collection[str], limit: int = 8) -> str:
-    """Show keys in quotes, the first few of many."""
-    shown = ", ".join(repr(shorten(key)) for key in list(keys)[:limit])
-    return shown if len(keys) <= limit else f"{shown}, …"

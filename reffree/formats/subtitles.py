@@ -22,11 +22,11 @@ from itertools import pairwise
 from typing import Literal
 
 from reffree.data.corpus import GOLD, Document
+from reffree.formats.fields import Record, read_seconds
 from reffree.formats.format import JSON, TEXT, Format, Sample
-from reffree.formats.labels import Label, Starts, TimedUnit, read_seconds, timed_document
+from reffree.formats.labels import Label, Starts, TimedUnit, timed_document
 from reffree.formats.source import Source
-from reffree.formats.strict_json import as_object, list_field, require_field
-from reffree.util.errors import InputError, Place, counted, shorten
+from reffree.util.errors import Place, counted, mistake, shorten
 from reffree.util.optional import require
 
 SUBTITLES = (".vtt", ".srt")
@@ -56,41 +56,36 @@ class Subtitles(Format):
     owns = SUBTITLES
     suffixes = TEXT
     folders = SUBTITLES
+    kinds = "subtitles (.srt, .vtt)"
     rank = 4
 
-    def read(self, source: Source) -> list[Document]:
-        """Read a file, or every one of a folder."""
-        documents = []
-        for id, file in source.members(SUBTITLES, "subtitles (.srt, .vtt)"):
-            units = _cues(file)
-            if not units:
-                raise InputError(
-                    "no cues",
-                    expected="lines such as 00:00:01,000 --> 00:00:04,000 with text under them",
-                    remedy="check that the file is the right one",
-                    place=file.place(),
-                )
-            units = _with_speakers(units, self.speakers, self.name, file)
-            units = _sentences(units) if self.units == "sentence" else units
-            documents.append(timed_document(id, units, file.place()))
-        return documents
+    def read_document(self, file: Source, place: Place) -> Document:
+        """Read a file."""
+        units = _cues(file)
+        if not units:
+            expected = "lines such as 00:00:01,000 --> 00:00:04,000 with text under them"
+            raise mistake(file.place(), "no cues", expected, "check that the file is the right one")
+        units = _with_speakers(units, self.speakers, self.name, file)
+        return timed_document(_sentences(units) if self.units == "sentence" else units, place)
 
 
 def _cues(file: Source) -> list[TimedUnit]:
     lines = [line for _, line in file.lines()]
     is_vtt = file.suffix == ".vtt" or bool(lines and lines[0].startswith("WEBVTT"))
-    pysubs2 = require("pysubs2", lambda name: _missing(file.place()))
+    remedy = "run python -m pip install pysubs2"
+    missing = mistake(file.place(), "subtitles, but no pysubs2", "pysubs2 to read them", remedy)
+    pysubs2 = require("pysubs2", lambda name: missing)
     text = "\n\n".join(_blocks(lines, is_vtt=is_vtt))
     try:
         cues = pysubs2.SSAFile.from_string(
             text, format_="vtt" if is_vtt else "srt", keep_unknown_html_tags=True
         )
     except (ValueError, IndexError, OverflowError, pysubs2.exceptions.Pysubs2Error) as error:
-        raise InputError(
+        raise mistake(
+            file.place(),
             f"subtitles that cannot be read ({shorten(str(error).splitlines()[0], 120)})",
-            expected="SubRip or WebVTT",
-            remedy="save them again as one of the two",
-            place=file.place(),
+            "SubRip or WebVTT",
+            "save them again as one of the two",
         ) from None
     is_rolling = any(_WORD_TIME.search(line) for line in lines)
     found: list[TimedUnit] = []
@@ -145,15 +140,6 @@ def _blocks(lines: Sequence[str], *, is_vtt: bool) -> list[str]:
     return blocks
 
 
-def _missing(place: Place) -> InputError:
-    return InputError(
-        "subtitles, but no pysubs2",
-        expected="pysubs2 to read them",
-        remedy="run python -m pip install pysubs2",
-        place=place,
-    )
-
-
 @dataclass(frozen=True)
 class Transcript(Format):
     """Text with times in brackets."""
@@ -163,40 +149,33 @@ class Transcript(Format):
     first_line = _TIMED
     suffixes = TEXT
     folders = TEXT
+    kinds = "transcripts (.txt)"
     rank = 4
 
-    def read(self, source: Source) -> list[Document]:
-        """Read a file, or every one of a folder."""
-        documents = []
-        for id, file in source.members(TEXT, "transcripts (.txt)"):
-            units = _with_speakers(_timed(file), self.speakers, self.name, file)
-            documents.append(timed_document(id, units, file.place()))
-        return documents
+    def read_document(self, file: Source, place: Place) -> Document:
+        """Read a file."""
+        return timed_document(_with_speakers(_timed(file), self.speakers, self.name, file), place)
 
 
 def _timed(file: Source) -> list[TimedUnit]:
     found: list[tuple[float, float | None, list[str]]] = []
-    for number, line in file.lines():
+    for number, line in file.lines_with_text():
         match = _TIMED.fullmatch(line)
         if match is None:
-            if line.strip() and not found:
-                raise InputError(
-                    f"the line {shorten(line)!r}",
-                    expected="a time such as [00:01:02] before the first words",
-                    remedy="put one there, or move what stands above the first time elsewhere",
-                    place=file.place(number),
-                )
-            if line.strip():
-                found[-1][2].append(line.strip())
+            if not found:
+                expected = "a time such as [00:01:02] before the first words"
+                remedy = "put one there, or move what stands above the first time elsewhere"
+                raise mistake(file.place(number), f"the line {shorten(line)!r}", expected, remedy)
+            found[-1][2].append(line.strip())
             continue
         start = _seconds(match.groups()[:4])
         end = _seconds(match.groups()[4:8]) if match[6] is not None else None
         if found and start < found[-1][0]:
-            raise InputError(
+            raise mistake(
+                file.place(number),
                 f"the time {line.split()[0]} after a later one",
-                expected="times in order",
-                remedy="correct the time, or sort the lines",
-                place=file.place(number),
+                "times in order",
+                "correct the time, or sort the lines",
             )
         found.append((start, end, [match[9]] if match[9].strip() else []))
     starts = [start for start, _, _ in found]
@@ -227,12 +206,10 @@ def _with_speakers(
     if speakers == "auto" and not is_dialogue:
         return list(units)
     if speakers == "auto":
-        file.note(
-            f"{counted(n, 'unit')} of {len(units):,} that begin as {shorten(min(names))}: does",
-            expected="speakers there",
-            remedy="they were taken for speakers, keep them in the text with --format "
-            f"{format}:speakers=none",
-        )
+        shown = f"{counted(n, 'unit')} of {len(units):,} that begin as {shorten(min(names))}: does"
+        option = f"--format {format}:speakers=none"
+        remedy = f"they were taken for speakers, keep them in the text with {option}"
+        file.note(shown, "speakers there", remedy)
     speaker, named = "", []
     for unit, match in zip(units, found, strict=True):
         speaker = match[1].strip() if match else speaker
@@ -265,13 +242,12 @@ class Chapters(Format):
     def read(self, source: Source) -> list[Label]:
         """Read podcast chapters; those that no table of contents shows are left out."""
         place = source.place()
-        table = as_object(source.json, "the content", place)
+        chapters = Record(source.json, "the content", place).objects(CHAPTERS, "chapter")
         starts = []
-        for i, value in enumerate(list_field(table, CHAPTERS, place)):
-            chapter = as_object(value, f"chapter {i + 1}", place)
+        for i, chapter in enumerate(chapters):
             if chapter.get("toc") is False:
                 continue
-            start = require_field(chapter, "startTime", place)
+            start = chapter.need("startTime")
             what = f"the startTime {shorten(start)} of chapter {i + 1}"
             starts.append(read_seconds(start, what, place, "write a number such as 94"))
         return _label(starts, place)
@@ -300,17 +276,13 @@ class Youtube(Format):
     def read(self, source: Source) -> list[Label]:
         """Read lines of a time and a title; others are left out and counted."""
         starts, others = [], 0
-        for _, line in source.lines():
+        for _, line in source.lines_with_text():
             start = _chapter_start(line)
-            if start is not None:
-                starts.append(start)
-            others += bool(line.strip()) and start is None
+            others += start is None
+            starts += [] if start is None else [start]
         if others:
-            source.note(
-                f"{counted(others, 'line')} without a time",
-                expected="lines such as 3:45 Title",
-                remedy="they were not read",
-            )
+            found = f"{counted(others, 'line')} without a time"
+            source.note(found, "lines such as 3:45 Title", "they were not read")
         return _label(starts, source.place())
 
 
@@ -324,18 +296,9 @@ def _chapter_start(line: str) -> float | None:
 
 def _label(starts: Sequence[float], place: Place) -> list[Label]:
     if not starts:
-        raise InputError(
-            "no chapters",
-            expected="at least one",
-            remedy="check that the file is the right one",
-            place=place,
-        )
+        raise mistake(place, "no chapters", "at least one", "check that the file is the right one")
     for i, (a, b) in enumerate(pairwise(starts)):
         if b <= a:
-            raise InputError(
-                f"chapter {i + 2}, which starts at {b:g} s, after one that starts at {a:g} s",
-                expected="chapters in order",
-                remedy="sort them, or correct the time",
-                place=place,
-            )
+            found = f"chapter {i + 2}, which starts at {b:g} s, after one that starts at {a:g} s"
+            raise mistake(place, found, "chapters in order", "sort them, or correct the time")
     return [Label(None, GOLD, Starts(tuple(starts)), place)]

@@ -1,29 +1,35 @@
-"""`read_system`: the segmentations of one more system for a corpus already read.
+"""What is read for a corpus already read: one more system (`read_system`), or scores of gaps.
 
 The usual file is JSONL, ``{"id": "m1", "segmentation": [2, 5]}`` a line, in any order and every
 document once; the segmentation may be a 0/1 string too, or stand under ``boundaries`` or ``labels``
 (see `labels`). Every other format is read as well, for its segmentations only: of several coders
 the one with the system's name, of a corpus its gold or its only system.
+
+Gap scores of any scorer are JSONL, ``{"id": "m1", "scores": [0.1, 0.9]}`` a line: one number for
+every gap between units, higher = more of a boundary; documents in any order, every one once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from reffree.data.corpus import GOLD, Corpus, Document
+from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import Convention, Segmentation
 from reffree.formats import jsonl
+from reffree.formats.fields import Record, listed
 from reffree.formats.format import detect, parse_format, read, suggest_format
 from reffree.formats.labels import OTHER_FORMS, Label, numbered
 from reffree.formats.source import Source
-from reffree.formats.strict_json import listed, require_field
-from reffree.util.errors import InputError, Place, shorten
+from reffree.util.atomic import write_file
+from reffree.util.errors import Place, mistake, shorten
 
 _KEYS = ("id", "segmentation")
 _WHAT = "segment lengths such as [3, 4] or a 0/1 string"
+_SCORE_KEYS = ("id", "scores")
+_SCORES = "a list of numbers, one for every gap between units"
 _NAMED_BY_FILE = ("choi", "segeval-tsv", "qmsum")
 
 
@@ -68,21 +74,19 @@ def read_system(
 
 
 def _jsonl_labels(source: Source, name: str, convention: Convention | None) -> Iterator[Label]:
-    for table, place in jsonl.tables(source):
+    for table in jsonl.tables(source):
         if "units" in table:
-            yield _label(jsonl.document(table, place, convention), name)
+            yield _label(jsonl.document(table, table.place, convention), name)
             continue
         given = [key for key in OTHER_FORMS if key in table]
         if given and "segmentation" not in table:
-            others = {key: value for key, value in table.items() if key != given[0]}
-            table = {**others, "segmentation": {given[0]: table[given[0]]}}
-        _refuse_unknown(table, place)
-        id = jsonl.record_id(table, place, {})
-        value = require_field(table, "segmentation", place, what=_WHAT)
-        yield Label(id, name, cast(Any, value), place, convention)
+            table["segmentation"] = {given[0]: table.pop(given[0])}
+        _refuse_unknown(table)
+        id = jsonl.record_id(table, table.place, {})
+        yield Label(id, name, table.need("segmentation", _WHAT), table.place, convention)
 
 
-def _refuse_unknown(table: dict[str, object], place: Place) -> None:
+def _refuse_unknown(table: Record) -> None:
     """Refuse a key that system files do not have; one that holds what is missing is renamed."""
     others = [key for key in table if key not in _KEYS]
     if not others:
@@ -91,17 +95,12 @@ def _refuse_unknown(table: dict[str, object], place: Place) -> None:
     if "segmentation" not in table:
         meant = [key for key in others if _may_be_masses(table[key])]
         if not meant:
-            require_field(table, "segmentation", place, what=_WHAT)
+            table.need("segmentation", _WHAT)
         key, remedy = meant[0], f"rename it 'segmentation' if it holds {_WHAT}"
     elif "id" not in table:
         meant = [key for key in others if isinstance(table[key], (str, int))]
         key, remedy = (meant[0], "rename it 'id'") if meant else (key, remedy)
-    raise InputError(
-        f"the unknown key {shorten(key)!r}",
-        expected=f"only {listed(_KEYS)}",
-        remedy=remedy,
-        place=place,
-    )
+    raise mistake(table.place, f"the unknown key {shorten(key)!r}", f"only {listed(_KEYS)}", remedy)
 
 
 def _may_be_masses(value: object) -> bool:
@@ -112,17 +111,13 @@ def _may_be_masses(value: object) -> bool:
 
 def _label(document: Document, name: str) -> Label:
     """Take the one segmentation a document has, over its units with text."""
-    gold = {} if document.gold is None else {GOLD: document.gold}
-    choices = {**gold, **document.systems}
+    choices = document.segmentations
     if name in document.systems:
         choices = {name: document.systems[name]}
     if len(choices) != 1:
-        raise InputError(
-            f"the segmentations {', '.join(choices)}" if choices else "no segmentation",
-            expected=f"only one, or one called {name!r}",
-            remedy="keep the one that is meant, or name the system after it",
-            place=document.place,
-        )
+        found = f"the segmentations {', '.join(choices)}" if choices else "no segmentation"
+        remedy = "keep the one that is meant, or name the system after it"
+        raise mistake(document.place, found, f"only one, or one called {name!r}", remedy)
     (value,) = choices.values()
     return Label(document.id, name, value, replace(document.place, document=None))
 
@@ -130,10 +125,40 @@ def _label(document: Document, name: str) -> Label:
 def _one_coder(labels: Sequence[Label], name: str) -> list[Label]:
     coders = list(dict.fromkeys(label.name for label in labels))
     if name not in coders and len(coders) > 1:
-        raise InputError(
-            f"the coders {', '.join(coders)}",
-            expected=f"one called {name!r}, or a single one",
-            remedy="name the system after the coder that is meant",
-            place=replace(labels[0].place, line=None),
-        )
+        found = f"the coders {', '.join(coders)}"
+        expected = f"one called {name!r}, or a single one"
+        remedy = "name the system after the coder that is meant"
+        raise mistake(replace(labels[0].place, line=None), found, expected, remedy)
     return [label for label in labels if label.name == name or len(coders) == 1]
+
+
+# Scores of gaps
+
+
+def read_scores(path: str | Path, corpus: Corpus, name: str = "scores") -> dict[str, list[float]]:
+    """Read a scorer's score of every gap, by document id, in corpus order.
+
+    ``name`` is what messages call the scorer. Where units without text were dropped, scores of
+    all units' gaps are carried over to those that were kept.
+    """
+    source = Source(path)
+    scores: dict[str, Sequence[float]] = {}
+    places: dict[str, Place] = {}
+    for table in jsonl.tables(source):
+        table.place = replace(table.place, system=name)
+        values = table.need("scores", _SCORES)
+        table.refuse_others(_SCORE_KEYS)
+        scores[jsonl.record_id(table, table.place, places)] = values
+    found = corpus.align_scores(name, scores, places, source.place())
+    return {document.id: each for document, each in zip(corpus, found, strict=True)}
+
+
+def write_scores(path: str | Path, scores: Mapping[str, Sequence[float]]) -> None:
+    """Write a scorer's score of every gap by document id; ``-`` is standard output."""
+    target = Path(path)
+    lines = (
+        jsonl.dumps({"id": id, "scores": [float(each) for each in values]}, Place(document=id))
+        + "\n"
+        for id, values in scores.items()
+    )
+    write_file(target, lines)

@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 
 from reffree.data.corpus import TIMES, Document
 from reffree.data.segmentation import Convention, Segmentation
+from reffree.formats.fields import listed, read_seconds
 from reffree.formats.format import Format, Sample
-from reffree.formats.labels import from_unit_labels, read_seconds
+from reffree.formats.labels import from_unit_labels
 from reffree.formats.source import Source
-from reffree.formats.strict_json import listed
-from reffree.util.errors import InputError, Place, located, shorten
+from reffree.util.errors import Place, located, mistake, shorten
 
 COLUMNS = ("document", "text", "speaker", "segment", "label", "start", "end")
 
@@ -55,9 +55,9 @@ class Table(Format):
     def read(self, source: Source) -> list[Document]:
         """Read a CSV, TSV or Parquet file."""
         if source.suffix == ".parquet":
-            from reffree.formats import parquet
+            from reffree.formats.shards import parquet_tables
 
-            rows = parquet.tables(source, nulls=True)
+            rows = ((row, row.place) for row in parquet_tables(source, nulls=True))
             return self.documents(rows, source.stem, source.place())
         return self.documents(_rows(source), source.stem, source.place())
 
@@ -80,22 +80,15 @@ class Table(Format):
             found = found or self._find_columns(row, place)
             id = _cell_text(row[found["document"]]) if "document" in found else name
             if not id:
-                raise InputError(
-                    f"a row without {found['document']!r}",
-                    expected="the document that the row belongs to",
-                    remedy="fill the cell",
-                    place=at,
-                )
+                expected = "the document that the row belongs to"
+                raise mistake(at, f"a row without {found['document']!r}", expected, "fill the cell")
             if id not in groups:
                 groups[id] = _Group(id, found, at)
             groups[id].add(row, at)
         if found is None:
-            raise InputError(
-                "a table without rows",
-                expected="a header and a row for every unit",
-                remedy="check that the file is the right one",
-                place=place,
-            )
+            expected = "a header and a row for every unit"
+            remedy = "check that the file is the right one"
+            raise mistake(place, "a table without rows", expected, remedy)
         return [group.document(self.convention) for group in groups.values()]
 
     def _find_columns(self, row: Row, place: Place) -> dict[str, str]:
@@ -103,33 +96,23 @@ class Table(Format):
         columns = self.columns
         for column, name in columns.items():
             if name not in row:
-                raise InputError(
-                    f"no column {shorten(name)!r} among {listed(list(row))}",
-                    expected=f"it for {column}={shorten(name)}",
-                    remedy="check its spelling",
-                    place=place,
-                )
+                missing = f"no column {shorten(name)!r} among {listed(list(row))}"
+                expected = f"it for {column}={shorten(name)}"
+                raise mistake(place, missing, expected, "check its spelling")
         found = {column: column for column in COLUMNS if column in row} | columns
         if "text" not in found:
+            expected = "a column 'text' with a unit a row (or the header Coder, Masses of segeval)"
             others = ", ".join(column for column in COLUMNS if column != "text")
-            raise InputError(
-                f"the columns {listed(list(row))}",
-                expected="a column 'text' with a unit a row (or the header Coder, Masses of "
-                "segeval)",
-                remedy="say which one it is, such as --format table:text=NAME, and the others "
-                f"likewise: {others}",
-                place=place,
-            )
+            remedy = "say which one it is, such as --format table:text=NAME, and the others "
+            remedy += f"likewise: {others}"
+            raise mistake(place, f"the columns {listed(list(row))}", expected, remedy)
         if "segment" in found and "label" in found:
             named = [column for column in ("segment", "label") if column in columns]
             if len(named) != 1:
-                raise InputError(
-                    "a column for segments and one for labels",
-                    expected="one of them, since each tells the segmentation",
-                    remedy="name the one that counts, such as --format "
-                    f"table:segment={found['segment']}",
-                    place=place,
-                )
+                both = "a column for segments and one for labels"
+                expected = "one of them, since each tells the segmentation"
+                option = f"--format table:segment={found['segment']}"
+                raise mistake(place, both, expected, f"name the one that counts, such as {option}")
             del found["label" if named == ["segment"] else "segment"]
         return found
 
@@ -141,49 +124,42 @@ class _Group:
         self.id, self.columns = id, columns
         self.place = replace(place, document=id)
         self.places: list[Place] = []
-        self.cells: dict[str, list[object]] = {column: [] for column in columns}
+        self.cells: dict[str, list[str]] = {column: [] for column in columns}
 
     def add(self, row: Row, place: Place) -> None:
         """Keep those cells of a row that are read."""
-        self.places.append(place)
+        self.places.append(replace(place, document=self.id))
         for column, name in self.columns.items():
-            self.cells[column].append(row[name])
+            value = row[name]
+            is_text = column == "text" and not _is_missing(value)
+            self.cells[column].append(str(value) if is_text else _cell_text(value))
 
     def document(self, convention: Convention | None) -> Document:
         """Make the document."""
-        gold = None
-        for column in ("segment", "label"):
-            if not self._is_empty(column):
-                self._refuse_missing(column)
-                cells = list(map(_cell_text, self.cells[column]))
-                with located(self.place):
-                    gold = (
-                        Segmentation.from_segment_ids(cells)
-                        if column == "segment"
-                        else from_unit_labels(cells, len(cells), convention)
-                    )
-        speakers = list(map(_cell_text, self.cells.get("speaker", [])))
+        told_by = [each for each in ("segment", "label") if not self._is_empty(each)]
         return Document.build(
             self.id,
-            ["" if _is_missing(value) else str(value) for value in self.cells["text"]],
-            gold=gold,
-            speakers=speakers if any(speakers) else None,
+            self.cells["text"],
+            gold=self._gold(told_by[0], convention) if told_by else None,
+            speakers=None if self._is_empty("speaker") else self.cells["speaker"],
             meta=None if self._is_empty("start") else {TIMES: self._times()},
             place=self.place,
         )
 
     def _is_empty(self, column: str) -> bool:
-        return all(map(_is_missing, self.cells.get(column, [])))
+        return not any(self.cells.get(column, []))
 
-    def _refuse_missing(self, column: str) -> None:
-        for value, at in zip(self.cells[column], self.places, strict=True):
-            if _is_missing(value):
-                raise InputError(
-                    f"an empty cell in the column {shorten(self.columns[column])!r}",
-                    expected="a value in every row of the document or in none",
-                    remedy="fill the cell",
-                    place=replace(at, document=self.id),
-                )
+    def _gold(self, column: str, convention: Convention | None) -> Segmentation:
+        cells = self.cells[column]
+        if not all(cells):
+            place = self.places[cells.index("")]
+            found = f"an empty cell in the column {shorten(self.columns[column])!r}"
+            expected = "a value in every row of the document or in none"
+            raise mistake(place, found, expected, "fill the cell")
+        if column == "segment":
+            return Segmentation.from_segment_ids(cells)
+        with located(self.place):
+            return from_unit_labels(cells, len(cells), convention)
 
     def _times(self) -> list[list[float]]:
         starts = self._seconds("start")
@@ -191,13 +167,10 @@ class _Group:
         return [[start, max(start, end)] for start, end in zip(starts, ends, strict=True)]
 
     def _seconds(self, column: str) -> list[float]:
-        found = []
-        for value, at in zip(self.cells[column], self.places, strict=True):
-            text = _cell_text(value)
-            place = replace(at, document=self.id)
-            what = f"the time {shorten(text)!r}"
-            found.append(read_seconds(text, what, place, "write a number such as 12.5"))
-        return found
+        return [
+            read_seconds(text, f"the time {shorten(text)!r}", at, "write a number such as 12.5")
+            for text, at in zip(self.cells[column], self.places, strict=True)
+        ]
 
 
 def _rows(source: Source) -> Iterator[tuple[Row, Place]]:
@@ -206,12 +179,8 @@ def _rows(source: Source) -> Iterator[tuple[Row, Place]]:
     names = _split_header(header)
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(
-            f"the column {shorten(twice)!r} twice",
-            expected="every column once",
-            remedy="rename one of the two",
-            place=source.place(number),
-        )
+        found = f"the column {shorten(twice)!r} twice"
+        raise mistake(source.place(number), found, "every column once", "rename one of the two")
     if not names:
         return
     texts = (f"{line}\n" for _, line in lines)
@@ -222,24 +191,18 @@ def _rows(source: Source) -> Iterator[tuple[Row, Place]]:
         try:
             cells = next(reader, None)
         except csv.Error as error:
-            raise InputError(
-                f"a row that cannot be read ({error})",
-                expected="cells with quotes around those that have quotes or separators in them",
-                remedy="check the quotes from this line on",
-                place=place,
-            ) from None
+            found = f"a row that cannot be read ({error})"
+            expected = "cells with quotes around those that have quotes or separators in them"
+            raise mistake(place, found, expected, "check the quotes from this line on") from None
         if cells is None:
             return
         before = reader.line_num
         if not any(cell.strip() for cell in cells):
             continue
         if len(cells) != len(names):
-            raise InputError(
-                f"a row of {len(cells)} cells",
-                expected=f"{len(names)}, as the header has",
-                remedy="add or remove cells, or put quotes around text with separators in it",
-                place=place,
-            )
+            found = f"a row of {len(cells)} cells"
+            remedy = "add or remove cells, or put quotes around text with separators in it"
+            raise mistake(place, found, f"{len(names)}, as the header has", remedy)
         yield dict(zip(names, cells, strict=True)), place
 
 

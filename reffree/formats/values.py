@@ -1,8 +1,17 @@
-"""Python values as a corpus: frames of any library, lists of documents, lists of sentences."""
+"""Python values as a corpus: frames, lists of documents, lists of sentences; data sets of the hub.
+
+Data sets of the Hugging Face hub are ``hf://owner/name`` or ``hf://owner/name/config:split`` and
+need the package datasets. Rows are documents as corpus JSONL has them, or a unit each (see
+`tables`). Without a split all are read, one behind the other. What is in the cache is read without
+a connection where ``HF_HUB_OFFLINE=1`` or ``HF_DATASETS_OFFLINE=1`` says so. ``hf://./folder`` is a
+folder of data files on this machine. No code of a data set is run.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from reffree.data.corpus import Corpus, Document
@@ -10,8 +19,10 @@ from reffree.data.segmentation import Convention
 from reffree.formats import jsonl
 from reffree.formats.format import Format
 from reffree.formats.tables import Row, Table
-from reffree.util.errors import InputError, Place, shorten
+from reffree.util.errors import Place, first_line, mistake, shorten
+from reffree.util.optional import require
 
+SCHEME = "hf://"
 _FRAME = "<frame>"
 _LIST = "<list>"
 _PATHS = (".jsonl", ".ndjson", ".json", ".parquet", ".csv", ".tsv", ".ref", ".txt", ".gz")
@@ -40,11 +51,8 @@ def corpus_of(given: Any, format: Format | None) -> Corpus:  # noqa: ANN401  (wh
     if _is_frame(given):
         return Corpus(tuple(documents_of_rows(_frame_rows(given), format, _FRAME)))
     if isinstance(format, Table):
-        raise InputError(
-            "the format table for a value that is no frame",
-            expected="it for a table (CSV, TSV, Parquet, a frame)",
-            remedy="leave it out",
-        )
+        found = "the format table for a value that is no frame"
+        raise mistake(None, found, "it for a table (CSV, TSV, Parquet, a frame)", "leave it out")
     if isinstance(given, Corpus):
         return given
     if isinstance(given, Document):
@@ -59,9 +67,7 @@ def documents_of_rows(
     placed = ((row, Place(file=f"{name}, row {i + 1}")) for i, row in enumerate(rows))
     first = next(placed, None)
     if first is None:
-        raise InputError(
-            "no rows", expected="at least one", remedy="check what was given", place=Place(name)
-        )
+        raise mistake(Place(name), "no rows", "at least one", "check what was given")
 
     def all_rows() -> Iterator[tuple[Row, Place]]:
         yield first
@@ -121,9 +127,63 @@ def _listed(given: list[Any], format: Format | None) -> Iterator[Document]:
         elif isinstance(each, Sequence) and not isinstance(each, (str, bytes)):
             yield Document.build(str(i + 1), list(each), place=place)
         else:
-            raise InputError(
-                f"{shorten(repr(each))} ({type(each).__name__}) in a list",
-                expected="all documents, all lists of sentences, or all sentences",
-                remedy="give one kind of them",
-                place=place,
-            )
+            found = f"{shorten(repr(each))} ({type(each).__name__}) in a list"
+            expected = "all documents, all lists of sentences, or all sentences"
+            raise mistake(place, found, expected, "give one kind of them")
+
+
+# Data sets of the hub
+
+
+def read_data_set(address: str, format: Format | None) -> Corpus:
+    """Read the documents of a data set; an id that several splits have gets the split's name."""
+    place = Place(file=address)
+    path, config, split = _parts(address, place)
+    remedy = "run python -m pip install 'reffree[hf]'"
+    found = "a data set of the hub, but no datasets"
+    missing = mistake(place, found, "the package datasets to read it", remedy)
+    datasets = require("datasets", lambda name: missing)
+    if format is not None and format.name not in ("table", "jsonl"):
+        expected = "table or jsonl, since the rows of a data set are units or documents"
+        raise mistake(place, f"--format {format.name}", expected, "leave it out")
+    loaded = _load(datasets, path, config, split, place)
+    tables: dict[str, Any] = dict(loaded) if isinstance(loaded, dict) else {split or "": loaded}
+    documents: list[Document] = []
+    for name, table in tables.items():
+        at = f"{address}, {name}" if len(tables) > 1 else address
+        id = name or path.rsplit("/", 1)[-1]
+        documents += documents_of_rows(iter(table), format, at, id)
+    if len(tables) > 1:
+        count = Counter(document.id for document in documents)
+        documents = [
+            replace(each, id=f"{_split_of(each)}/{each.id}") if count[each.id] > 1 else each
+            for each in documents
+        ]
+    return Corpus(tuple(documents))
+
+
+def _split_of(document: Document) -> str:
+    return (document.place.file or "").split(", ")[1]
+
+
+def _parts(address: str, place: Place) -> tuple[str, str | None, str | None]:
+    """Read ``hf://owner/name/config:split``; a path that begins with a dot or / is a folder."""
+    rest, _, split = address.removeprefix(SCHEME).partition(":")
+    is_folder = rest.startswith((".", "/", "~"))
+    parts = rest.split("/")
+    if not rest or (not is_folder and (not all(parts) or len(parts) > 3)):
+        found = f"the address {shorten(address)!r}"
+        expected = "hf://owner/name, hf://owner/name/config:split, or hf://./folder"
+        raise mistake(place, found, expected, "write the data set's name as the hub has it")
+    if is_folder:
+        return rest, None, split or None
+    return "/".join(parts[:2]), parts[2] if len(parts) == 3 else None, split or None
+
+
+def _load(datasets: Any, path: str, config: str | None, split: str | None, place: Place) -> Any:  # noqa: ANN401
+    try:
+        return datasets.load_dataset(path, name=config, split=split)
+    except Exception as error:  # of the hub, the network, the files, the libraries below
+        found = f"a data set that cannot be read ({shorten(first_line(error), 200)})"
+        remedy = "check its name, config and split, and the connection"
+        raise mistake(place, found, "one that is on the hub or in the cache", remedy) from error

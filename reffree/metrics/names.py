@@ -58,10 +58,3 @@ COMPILED = (
     *("silhouette", "silhouette:average=units", "segrefree"),
 )
 """What the compiled loop scores, in the order of its columns; by either rule, with any pooling."""
-
-HELP = (
-    f"Without gold: {', '.join(FREE)}, or all. With gold: {', '.join(GOLD)}, or gold for all. "
-    f"Options as in pk:k=3; may be repeated.  [default: {', '.join(DEFAULT)}; with gold "
-    f"{', '.join(GOLD_DEFAULT)}]"
-)
-"""What ``-m`` says of itself."""

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from reffree.data.corpus import Corpus
 from reffree.data.segmentation import Segmentation
 from reffree.encoders.base import EncoderSpec
-from reffree.segmenters.selection import Candidates, select_share, select_top
+from reffree.segmenters.selection import Candidates, Rule, select_share, select_top
 from reffree.util.arrays import Floats
 from reffree.util.errors import InputError
 from reffree.util.naming import check_options
@@ -23,9 +23,6 @@ from reffree.util.words import Language, Lexicon, Terms
 Wanted = Literal["auto", "gold", "mean"] | int | None
 """Boundaries to find: so many; as many as gold has in the document, or on average over the corpus;
 or (auto, None) as the method sees fit."""
-
-Rule = Callable[[Floats, Candidates | None], Segmentation]
-"""Selects boundaries from the scores of a document's gaps."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from reffree.util.arrays import Floats, Integers
 from reffree.util.bounds import Bounds
 from reffree.util.compiling import njit
 from reffree.util.errors import InputError
-from reffree.util.words import Language, Terms
+from reffree.util.words import Language
 
 TIED = 1e-12
 """Densities that differ by less, relatively, are equal but for rounding."""
@@ -65,17 +65,16 @@ class C99(Segmenter):
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Segment every document."""
         wanted = inputs.n_boundaries(self.k, self.name)
-        every = inputs.terms(self.language)
-        return tuple(self._segment(terms, k) for terms, k in zip(every, wanted, strict=True))
-
-    def _segment(self, terms: Terms, k: int | None) -> Segmentation:
-        n = terms.n_units
-        reach = min(self.mask // 2, n - 1)
-        sums = rank_sums(terms.ids, terms.n_distinct, terms.edges, reach)
-        boundaries, densities = divide(sums, n, n - 1 if k is None else k)
-        if k is None:
-            boundaries = boundaries[: steep_steps(np.diff(densities), self.c)]
-        return Segmentation.from_boundaries(boundaries.tolist(), n)
+        found = []
+        for terms, k in zip(inputs.terms(self.language), wanted, strict=True):
+            n = terms.n_units
+            reach = min(self.mask // 2, n - 1)
+            sums = rank_sums(terms.ids, terms.n_distinct, terms.edges, reach)
+            boundaries, densities = divide(sums, n, n - 1 if k is None else k)
+            if k is None:
+                boundaries = boundaries[: steep_steps(np.diff(densities), self.c)]
+            found.append(Segmentation.from_boundaries(boundaries.tolist(), n))
+        return tuple(found)
 
 
 def steep_steps(gains: Floats, c: float) -> int:

@@ -79,8 +79,7 @@ class ChangePoint(Segmenter):
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Segment every document on its own."""
         wanted = inputs.n_boundaries(self.k, self.name)
-        vectors = inputs.vectors(self.name)
-        return tuple(self._segment(x, k) for x, k in zip(vectors, wanted, strict=True))
+        return tuple(map(self._segment, inputs.vectors(self.name), wanted))
 
     def _segment(self, vectors: NDArray[np.generic], k: int | None) -> Segmentation:
         n = len(vectors)

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from reffree.data.segmentation import Segmentation
-from reffree.segmenters.base import GapScorer, Inputs, Rule, directions, peaks_before, to_scale
-from reffree.segmenters.selection import MIN_GAP, Candidates, select_above
+from reffree.segmenters.base import GapScorer, Inputs, directions, peaks_before, to_scale
+from reffree.segmenters.selection import MIN_GAP, Candidates, Rule, select_above
 from reffree.util.arrays import Floats
 from reffree.util.bounds import Bounds, Positive
 
@@ -53,13 +53,12 @@ class Depth(GapScorer):
 
     def selection_rule(self) -> Rule:
         """Select valleys that are deep for their document."""
-        return self._select
 
-    def _select(self, depths: Floats, candidates: Candidates | None) -> Segmentation:
-        if not len(depths):
-            return Segmentation((1,))
-        cutoff = float(depths.mean() + self.threshold * depths.std())
-        return select_above(depths, max(cutoff, ROUNDING), self.min_gap, candidates)
+        def select(depths: Floats, candidates: Candidates | None) -> Segmentation:
+            cutoff = float(depths.mean() + self.threshold * depths.std()) if len(depths) else 0.0
+            return select_above(depths, max(cutoff, ROUNDING), self.min_gap, candidates)
+
+        return select
 
 
 def depths_of(embeddings: ArrayLike, window: int) -> Floats:

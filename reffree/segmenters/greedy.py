@@ -8,6 +8,7 @@ gains more than ``optimal``, which has none.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -64,9 +65,12 @@ class Greedy(Segmenter):
         found = []
         for vectors, k in zip(inputs.vectors(self.name), wanted, strict=True):
             losses = _Losses(vectors, metric)
-            gaps = _grow(losses, len(vectors) - 1, k)
+            gaps = np.zeros(len(vectors) - 1, dtype=bool)
+            steps = len(gaps) if k is None else min(k, len(gaps))
+            gaps = _descend(losses, gaps, _one_more, steps, is_forced=k is not None)
             if self.climb:
-                gaps = _climb(losses, gaps, is_free=k is None)
+                changes = _moves if k is not None else _changes
+                gaps = _descend(losses, gaps, changes)
             boundaries = (np.flatnonzero(gaps) + 1).tolist()
             found.append(Segmentation.from_boundaries(boundaries, len(vectors)))
         return tuple(found)
@@ -100,49 +104,48 @@ class _Losses:
         return scores.raw[:, COMPILED.index(name)]
 
 
-def _grow(losses: _Losses, n_gaps: int, k: int | None) -> Booleans:
-    """Add the best boundary, ``k`` times or while that lowers the loss."""
-    gaps = np.zeros(n_gaps, dtype=bool)
+def _descend(
+    losses: _Losses,
+    gaps: Booleans,
+    changes: Callable[[Booleans], Booleans],
+    steps: float = math.inf,
+    *,
+    is_forced: bool = False,
+) -> Booleans:
+    """Make the best change, as often as told and, unless forced, while one lowers the loss."""
     loss = losses(gaps[None])[0]
-    for _ in range(n_gaps if k is None else min(k, n_gaps)):
-        trials = _flipped(gaps, np.flatnonzero(~gaps)[:, None])
+    while steps > 0 and len(trials := changes(gaps)):
         found = losses(trials)
-        best = _first_lowest(found)
-        if k is None and not _is_lower(found[best], loss):
+        lowest = found.min()
+        margin = TIE * max(1.0, abs(lowest)) if np.isfinite(lowest) else 0.0
+        best = int(np.argmax(found <= lowest + margin))
+        if not (is_forced or _is_lower(found[best], loss)):
             break
-        gaps, loss = trials[best], found[best]
+        gaps, loss, steps = trials[best], found[best], steps - 1
     return gaps
 
 
-def _climb(losses: _Losses, gaps: Booleans, *, is_free: bool) -> Booleans:
-    """Make the best small change for as long as one lowers the loss."""
-    loss = losses(gaps[None])[0]
-    while True:
-        trials = _changes(gaps, is_free=is_free)
-        if not len(trials):
-            return gaps
-        found = losses(trials)
-        best = _first_lowest(found)
-        if not _is_lower(found[best], loss):
-            return gaps
-        gaps, loss = trials[best], found[best]
+def _one_more(gaps: Booleans) -> Booleans:
+    """Put a boundary into every gap without one."""
+    return _flipped(gaps, np.flatnonzero(~gaps)[:, None])
 
 
-def _changes(gaps: Booleans, *, is_free: bool) -> Booleans:
-    """Every boundary moved within its neighbours; if free, also one more and one less."""
-    taken = np.flatnonzero(gaps)
-    edges = [-1, *taken.tolist(), len(gaps)]
+def _moves(gaps: Booleans) -> Booleans:
+    """Move every boundary within its neighbours."""
+    edges = [-1, *np.flatnonzero(gaps).tolist(), len(gaps)]
     moves = [
         (edges[b], place)
         for b in range(1, len(edges) - 1)
         for place in range(edges[b - 1] + 1, edges[b + 1])
         if place != edges[b]
     ]
-    parts = [_flipped(gaps, np.array(moves, dtype=np.int64).reshape(-1, 2))]
-    if is_free:
-        parts.append(_flipped(gaps, np.flatnonzero(~gaps)[:, None]))
-        parts.append(_flipped(gaps, taken[:, None]))
-    return np.concatenate(parts)
+    return _flipped(gaps, np.array(moves, dtype=np.int64).reshape(-1, 2))
+
+
+def _changes(gaps: Booleans) -> Booleans:
+    """Every boundary moved, one more, or one less."""
+    fewer = _flipped(gaps, np.flatnonzero(gaps)[:, None])
+    return np.concatenate([_moves(gaps), _one_more(gaps), fewer])
 
 
 def _flipped(gaps: Booleans, places: Integers) -> Booleans:
@@ -150,12 +153,6 @@ def _flipped(gaps: Booleans, places: Integers) -> Booleans:
     trials = np.tile(gaps, (len(places), 1))
     trials[np.arange(len(places))[:, None], places] ^= True
     return trials
-
-
-def _first_lowest(losses: Floats) -> int:
-    lowest = losses.min()
-    margin = TIE * max(1.0, abs(lowest)) if np.isfinite(lowest) else 0.0
-    return int(np.argmax(losses <= lowest + margin))
 
 
 def _is_lower(loss: float, than: float) -> bool:

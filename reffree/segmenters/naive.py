@@ -103,17 +103,15 @@ class Random(Segmenter):
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Draw once per gap of every document."""
-        return tuple(
-            self._drawn(len(document.units), inputs.rng(document.id, self.name))
-            for document in inputs.corpus
-        )
-
-    def _drawn(self, n_units: int, rng: np.random.Generator) -> Segmentation:
-        for _ in range(self.draw):
-            rng.random(n_units - 1)
-        probability = self.p or 0.0  # None was refused
-        marked = np.flatnonzero(rng.random(n_units - 1) < probability) + 1
-        return Segmentation.from_boundaries(marked.tolist(), n_units)
+        found = []
+        for document in inputs.corpus:
+            rng, n_units = inputs.rng(document.id, self.name), len(document.units)
+            for _ in range(self.draw):
+                rng.random(n_units - 1)
+            probability = self.p or 0.0  # None was refused
+            marked = np.flatnonzero(rng.random(n_units - 1) < probability) + 1
+            found.append(Segmentation.from_boundaries(marked.tolist(), n_units))
+        return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,6 @@ from reffree.metrics.free.arp import Arp
 from reffree.metrics.free.fast.document import CompiledDocument
 from reffree.metrics.free.fast.tables import TableBand, build_tables, table_bytes
 from reffree.metrics.free.inputs import check_embeddings
-from reffree.metrics.free.result import FreeMetric
 from reffree.metrics.registry import FREE_METRICS, parse_metric, parse_metrics, spelling
 from reffree.segmenters.base import Inputs, Segmenter
 from reffree.util.arrays import Floats
@@ -68,27 +67,23 @@ class Optimal(Segmenter):
         """Segment every document on its own."""
         wanted = inputs.n_boundaries(self.k, self.name)
         (metric,) = parse_metrics([self.metric], inputs.seed)
+        column = ("arp_std", "arp_cos", "arp_pair").index(metric.name)
         found = []
         for i, (vectors, k) in enumerate(zip(inputs.vectors(self.name), wanted, strict=True)):
-            n, place = len(vectors), inputs.corpus[i].place
-            is_whole = n < 2 or k == 0
-            boundaries = [] if is_whole else _highest_proximity(vectors, metric, k, place)
+            n, boundaries = len(vectors), list[int]()
+            if n > 1 and k != 0:
+                dispersion = _spread(vectors, column, inputs.corpus[i].place)
+                if spelling(metric) == "arp_std:p=1":
+                    dispersion = np.sqrt(dispersion)  # the table has the variance
+                table = proximities(dispersion)
+                if k is None:
+                    boundaries = _best_mean(table)
+                else:
+                    work = np.empty((n + 1, n + 1)), np.zeros((n + 1, n + 1), dtype=np.int32)
+                    most = min(k, (n - 1) // 2)
+                    boundaries = [start for start, _ in _path(table, work, None, None, most)]
             found.append(Segmentation.from_boundaries(boundaries, n))
         return tuple(found)
-
-
-def _highest_proximity(
-    vectors: NDArray[np.generic], metric: FreeMetric, k: int | None, place: Place
-) -> list[int]:
-    """Boundaries with the highest ARP of all segmentations without a one-unit segment but the last.
-
-    ``k`` of them or as many as fit; without ``k`` any number, and none if that is best.
-    """
-    dispersion = _spread(vectors, ("arp_std", "arp_cos", "arp_pair").index(metric.name), place)
-    if spelling(metric) == "arp_std:p=1":
-        dispersion = np.sqrt(dispersion)  # the table has the variance
-    table = proximities(dispersion)
-    return _best_mean(table) if k is None else _best_mean_of(table, k)
 
 
 def _best_mean(proximity: Floats) -> list[int]:
@@ -109,14 +104,6 @@ def _best_mean(proximity: Floats) -> list[int]:
             break
         mean, boundaries = mean + gain / len(found), found
     return boundaries[::-1]
-
-
-def _best_mean_of(proximity: Floats, k: int) -> list[int]:
-    """``k`` boundaries with the highest mean proximity, or as many as fit."""
-    n = len(proximity)
-    work = np.empty((n + 1, n + 1)), np.zeros((n + 1, n + 1), dtype=np.int32)
-    most = (n - 1) // 2
-    return [start for start, _ in _path(proximity, work, None, None, min(k, most))]
 
 
 def _path(
@@ -263,21 +250,12 @@ def _extend(
     ends: Floats,
     via: Integers,
 ) -> None:
-    """Best sums of all segmentations with a boundary here, by the length of the segment after it.
+    """Fill ``ends``, the best sums with a boundary here, by the length of the segment after it.
 
-    A segment of ``m`` units before the boundary and one of ``l`` after it score
-    ``proximity[min(2l, m)]``. So for every ``l`` the best is among the ``m`` up to ``2l``, each
-    with a score of its own, and those above, all with the score of ``2l``: two running maxima.
-
-    Args:
-        before: ``[m]`` best sum so far if the segment before has ``m`` units.
-        proximity: ``[cut]`` at the boundary.
-        longest: largest ``m``; the least is 2.
-        room: largest ``l``.
-        farther: workspace.
-        farther_from: workspace.
-        ends: ``[l]`` best sum; to be filled.
-        via: ``[l]`` the ``m`` it comes from; to be filled.
+    A segment of ``m`` units before the boundary, 2 to ``longest``, and one of ``l`` after it, up to
+    ``room``, score ``proximity[min(2l, m)]``. So for every ``l`` the best is among the ``m`` up to
+    ``2l``, each with a score of its own, and those above, all with the score of ``2l``: two running
+    maxima. ``via`` gets the ``m`` that each comes from; ``farther`` is workspace.
     """
     top, top_from = -math.inf, 0
     for m in range(longest, 2, -1):

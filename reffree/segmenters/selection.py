@@ -18,7 +18,7 @@ import math
 from abc import ABC, abstractmethod
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import Field, dataclass, field
 from typing import Any, ClassVar
 
@@ -37,6 +37,9 @@ MIN_GAP = 3
 
 Candidates = NDArray[np.bool_]
 """Which gaps of a document may become boundaries."""
+
+Rule = Callable[[Floats, Candidates | None], Segmentation]
+"""Selects boundaries of a document from the scores of its gaps, among candidates if given."""
 
 
 def select_above(
@@ -153,9 +156,8 @@ class AdaptiveThreshold:
 
     def start_document(self) -> None:
         """Forget boundaries and candidates; threshold and recent rate go on."""
-        self.boundaries = []
+        self.boundaries, self._n_seen = [], 0
         self._active.clear()
-        self._n_seen = 0
 
     def step(self, score: float, place: int | None = None) -> bool:
         """Take the next candidate's score; return whether a boundary was committed.
@@ -172,7 +174,9 @@ class AdaptiveThreshold:
         for _ in range(len(self._active)):
             number, at, own, evidence = self._active.popleft()
             evidence += own
-            if self._is_blocked(at):
+            place_among = bisect_left(self.boundaries, at)
+            neighbours = self.boundaries[max(0, place_among - 1) : place_among + 1]
+            if any(abs(at - boundary) < self.min_gap for boundary in neighbours):
                 continue
             if evidence >= self.threshold:
                 insort(self.boundaries, at)
@@ -185,12 +189,6 @@ class AdaptiveThreshold:
             self._n_recent -= self._recent.popleft()
         self.threshold += self.step_size * (self._n_recent / len(self._recent) - self.rate)
         return n_committed > 0
-
-    def _is_blocked(self, at: int) -> bool:
-        place = bisect_left(self.boundaries, at)
-        return any(
-            abs(at - b) < self.min_gap for b in self.boundaries[max(0, place - 1) : place + 1]
-        )
 
 
 def select_adaptive(
@@ -220,15 +218,15 @@ class Selection(ABC):
         check_options(self)
 
     @abstractmethod
-    def select(self, scores: ArrayLike, candidates: ArrayLike | None) -> Segmentation:
-        """Select in one document."""
+    def rule(self) -> Rule:
+        """Return what selects in one document after the other."""
 
     def __call__(
-        self, scores: Sequence[ArrayLike], candidates: Sequence[ArrayLike] | None = None
+        self, scores: Sequence[Floats], candidates: Sequence[Candidates] | None = None
     ) -> tuple[Segmentation, ...]:
         """Select in every document, in order."""
         masks = [None] * len(scores) if candidates is None else candidates
-        return tuple(self.select(s, c) for s, c in zip(scores, masks, strict=True))
+        return tuple(map(self.rule(), scores, masks))
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,9 +237,9 @@ class StaticSelection(Selection):
     gap: Positive = MIN_GAP
     name: ClassVar[str] = "static"
 
-    def select(self, scores: ArrayLike, candidates: ArrayLike | None) -> Segmentation:
-        """Select in one document."""
-        return select_above(scores, self.tau, self.gap, candidates)
+    def rule(self) -> Rule:
+        """Return what selects in one document after the other."""
+        return lambda scores, candidates: select_above(scores, self.tau, self.gap, candidates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,9 +255,10 @@ class DensitySelection(Selection):
         Selection.__post_init__(self)
         _check_rate("rate", self.rate, self.gap, "density:rate=0.1")
 
-    def select(self, scores: ArrayLike, candidates: ArrayLike | None) -> Segmentation:
-        """Select in one document."""
-        return select_share(scores, self.rate or 0.0, self.gap, candidates)
+    def rule(self) -> Rule:
+        """Return what selects in one document after the other."""
+        share = self.rate or 0.0  # None was refused
+        return lambda scores, candidates: select_share(scores, share, self.gap, candidates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,17 +290,10 @@ class AdaptiveSelection(Selection):
             self.rho or 0.0, self.gap, self.window, self.step, self.tau, self.lifetime, least
         )
 
-    def select(self, scores: ArrayLike, candidates: ArrayLike | None) -> Segmentation:
-        """Select in one document, as if it were the first."""
-        return select_adaptive(scores, self.controller(), candidates)
-
-    def __call__(
-        self, scores: Sequence[ArrayLike], candidates: Sequence[ArrayLike] | None = None
-    ) -> tuple[Segmentation, ...]:
-        """Select in one document after the other; the threshold goes on from each to the next."""
+    def rule(self) -> Rule:
+        """Return what selects; its threshold goes on from each document to the next."""
         controller = self.controller()
-        masks = [None] * len(scores) if candidates is None else candidates
-        return tuple(select_adaptive(s, controller, c) for s, c in zip(scores, masks, strict=True))
+        return lambda scores, candidates: select_adaptive(scores, controller, candidates)
 
 
 SELECTIONS: dict[str, type[Selection]] = {

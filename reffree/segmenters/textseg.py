@@ -11,7 +11,7 @@ from reffree.data.segmentation import Segmentation
 from reffree.segmenters.base import Inputs, Segmenter
 from reffree.util.arrays import Floats, Integers
 from reffree.util.compiling import njit
-from reffree.util.words import Language, Terms
+from reffree.util.words import Language
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,22 +42,18 @@ class TextSeg(Segmenter):
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Segment every document."""
         wanted = inputs.n_boundaries(self.k, self.name)
-        every = inputs.terms(self.language)
-        return tuple(_segment(terms, k) for terms, k in zip(every, wanted, strict=True))
-
-
-def _segment(terms: Terms, k: int | None) -> Segmentation:
-    """Find the cheapest segmentation, of those with k boundaries if k is given."""
-    if k is not None:
-        gaps = _cheapest_path_of(terms.ids, terms.n_distinct, terms.edges, k).tolist()
-    else:
-        came_from = _cheapest_path(terms.ids, terms.n_distinct, terms.edges)
-        gaps = []
-        gap = int(came_from[-1])
-        while gap > 0:
-            gaps.append(gap)
-            gap = int(came_from[gap])
-    return Segmentation.from_boundaries(gaps, terms.n_units)
+        found = []
+        for terms, k in zip(inputs.terms(self.language), wanted, strict=True):
+            if k is not None:
+                gaps = _cheapest_path_of(terms.ids, terms.n_distinct, terms.edges, k).tolist()
+            else:
+                came_from = _cheapest_path(terms.ids, terms.n_distinct, terms.edges).tolist()
+                gaps, gap = [], came_from[-1]
+                while gap > 0:
+                    gaps.append(gap)
+                    gap = came_from[gap]
+            found.append(Segmentation.from_boundaries(gaps, terms.n_units))
+        return tuple(found)
 
 
 # Segments are taken by their first unit, from left to right. The costs of all that start at a unit
@@ -134,13 +130,7 @@ def _fill_costs(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _lower(
-    least: Floats,
-    came_from: Integers,
-    before: float,
-    costs: Floats,
-    start: int,
-) -> None:
+def _lower(least: Floats, came_from: Integers, before: float, costs: Floats, start: int) -> None:
     """Put a last segment after a path, wherever that is cheaper."""
     for j in range(len(least)):
         cost = before + costs[j]

@@ -83,8 +83,18 @@ class TextTiling(GapScorer):
         return tuple(left + right for left, right in self._drops(inputs))
 
     def _drops(self, inputs: Inputs) -> list[tuple[Floats, Floats]]:
-        every = inputs.terms(self.language)
-        return [drops(smoothed(self._scores(t), self.smoothing, self.rounds)) for t in every]
+        """How far every gap lies below the nearest peaks on its left and its right.
+
+        Of neighbouring equal scores only the middle one does; the others have 0.
+        """
+        found = []
+        for terms in inputs.terms(self.language):
+            level = np.round(smoothed(self._scores(terms), self.smoothing, self.rounds), DECIMALS)
+            left = np.round(peaks_before(level) - level, DECIMALS)
+            right = np.round(peaks_before(level[::-1])[::-1] - level, DECIMALS)
+            is_middle = middles(level)
+            found.append((np.where(is_middle, left, 0.0), np.where(is_middle, right, 0.0)))
+        return found
 
     def _scores(self, terms: Terms) -> Floats:
         gaps = np.arange(1, terms.n_units)
@@ -124,18 +134,6 @@ def smoothed(scores: Floats, reach: int, rounds: int) -> Floats:
         counts = np.convolve(np.ones_like(scores), window)[inside]
         scores = np.convolve(scores, window)[inside] / counts
     return scores
-
-
-def drops(scores: Floats) -> tuple[Floats, Floats]:
-    """How far each score lies below the nearest peak on its left and on its right.
-
-    Of equal neighbours only the middle one does; the others have 0.
-    """
-    level = np.round(scores, DECIMALS)
-    is_middle = middles(level)
-    left = np.round(peaks_before(level) - level, DECIMALS)
-    right = np.round(peaks_before(level[::-1])[::-1] - level, DECIMALS)
-    return np.where(is_middle, left, 0.0), np.where(is_middle, right, 0.0)
 
 
 def middles(level: Floats) -> NDArray[np.bool_]:

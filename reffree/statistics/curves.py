@@ -25,19 +25,6 @@ class SeedBand:
     n_seeds: Floats  # (k,) seeds with a loss
 
 
-def min_max(losses: Floats) -> Floats:
-    """Scale each curve (…, k) to [0, 1]; a constant curve has no scale and becomes NaN.
-
-    >>> min_max(np.array([[2.0, 4.0, 3.0], [1.0, 1.0, 1.0]])).tolist()
-    [[0.0, 1.0, 0.5], [nan, nan, nan]]
-    """
-    curves = np.asarray(losses, dtype=np.float64)
-    low = np.where(np.isnan(curves), np.inf, curves).min(-1, keepdims=True, initial=np.inf)
-    high = np.where(np.isnan(curves), -np.inf, curves).max(-1, keepdims=True, initial=-np.inf)
-    span = np.where(high > low, high - low, np.nan)
-    return (curves - np.where(high > low, low, 0.0)) / span
-
-
 def mean_defined(values: Floats, axis: int) -> Floats:
     """Mean along an axis without NaN; NaN where there is nothing else."""
     defined = ~np.isnan(values)

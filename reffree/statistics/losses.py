@@ -68,16 +68,14 @@ class MeanOverDocuments:
 
     def __init__(self, values: Floats, weights: Floats | None = None) -> None:
         """Check shapes and weights."""
-        given = np.asarray(values, dtype=np.float64)
-        _check_matrix(given)
-        self.values = without_noise(given, given)
+        self.values = _rounded_losses(values)
         self._is_weighted = weights is not None
-        defined = ~np.isnan(given)
+        defined = ~np.isnan(self.values)
         if weights is not None:
             weights = np.asarray(weights, dtype=np.float64)
             _check_weights(weights, defined)
         self._weights = np.where(defined, 1.0 if weights is None else weights, 0.0)  # (s, d)
-        self._sums = np.where(defined, given, 0.0) * self._weights  # (s, d)
+        self._sums = np.where(defined, values, 0.0) * self._weights  # (s, d)
 
     @cached_property
     def contributions(self) -> Floats:
@@ -107,9 +105,7 @@ class MedianOverDocuments:
 
     def __init__(self, values: Floats) -> None:
         """Check the shape."""
-        given = np.asarray(values, dtype=np.float64)
-        _check_matrix(given)
-        self.values = without_noise(given, given)
+        self.values = _rounded_losses(values)
 
     @cached_property
     def contributions(self) -> Floats:
@@ -143,16 +139,15 @@ class PooledOverDocuments:
         takes_part: Booleans,
     ) -> None:
         """Check shapes."""
-        given = np.asarray(values, dtype=np.float64)
-        _check_matrix(given)
+        self.values = _rounded_losses(values)
         self._counts = np.asarray(counts, dtype=np.float64)
-        if self._counts.ndim != 3 or self._counts.shape[:2] != given.T.shape:
+        n_systems, n_documents = self.values.shape
+        if self._counts.ndim != 3 or self._counts.shape[:2] != (n_documents, n_systems):
             raise InputError(
                 f"counts of shape {self._counts.shape}",
-                expected=f"(documents, systems, c) = ({given.shape[1]}, {given.shape[0]}, c)",
+                expected=f"(documents, systems, c) = ({n_documents}, {n_systems}, c)",
                 remedy="give one row of counts per document and system",
             )
-        self.values = without_noise(given, given)
         self._value = value
         self._takes_part = takes_part
 
@@ -202,8 +197,9 @@ def without_noise(scores: Floats, scale: Floats) -> Floats:
     return rounded
 
 
-def _check_matrix(values: Floats) -> None:
-    """Refuse anything but a matrix of finite losses and NaN."""
+def _rounded_losses(losses: Floats) -> Floats:
+    """Refuse anything but a matrix of finite losses and NaN, and round it."""
+    values = np.asarray(losses, dtype=np.float64)
     if values.ndim != 2 or 0 in values.shape:
         raise InputError(
             f"losses of shape {values.shape}",
@@ -216,6 +212,7 @@ def _check_matrix(values: Floats) -> None:
             expected="finite losses, NaN where a document is undefined",
             remedy="leave the document undefined",
         )
+    return without_noise(values, values)
 
 
 def _check_weights(weights: Floats, defined: Booleans) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Literal, TypeVar, get_args
 
 import numpy as np
@@ -134,8 +134,8 @@ class MetaEvaluation:
         self._counts = drawn.astype(np.float64)
         everything = np.ones((1, self._n_documents))
         self._scores = {name: metric.over(everything)[0] for name, metric in metrics.items()}
-        self._resampled: dict[str, Floats] = {}
-        self._p: dict[str, Floats] = {}
+        self._resampled = cache(lambda name: self._metrics[name].over(self._counts))
+        self._p = cache(lambda name: permutation_p(self._metrics[name].contributions, self._flips))
         self._expected: tuple[tuple[str, ...], Floats] = ((), np.empty(0))
 
     def corpus(self, x: str, y: str, measure: CorpusMeasure) -> Estimate:
@@ -278,11 +278,15 @@ class MetaEvaluation:
     ) -> Estimate:
         """Add the interval; for differences a p, for coefficients what they are without noise."""
         is_difference = len(names) == 3
-        resampled = np.stack([self._resampled_scores(name)[:, kept] for name in names])
+        resampled = np.stack([self._resampled(name)[:, kept] for name in names])
         # A resample without a score of every system would compare other systems.
         resampled[:, np.isnan(resampled).any((0, 2))] = np.nan
         if measure == "spa":
-            over = self._resampled_spa(names, kept, resampled)
+            p = [
+                NormalP(self._metrics[name].contributions[kept]).of(scores)
+                for name, scores in zip(names, np.nan_to_num(resampled), strict=True)
+            ]
+            over = np.where(np.isnan(resampled).any((0, 2)), np.nan, _agreement(p, "spa"))
             found = centred(value, over, (-1.0, 1.0) if is_difference else (0.0, 1.0))
         else:
             over = _agreement(list(resampled), measure)
@@ -294,8 +298,11 @@ class MetaEvaluation:
             return replace(made, p=found.p)
         if measure == "spa":
             return made
-        drawn = self._expected_scores(names, kept, resampled[:, ~np.isnan(over)], made.documents)
-        noiseless, (low, high) = _noiseless(_agreement(list(drawn), measure))
+        if self._expected[0] != names:  # measures of the same metrics follow one another
+            point = np.stack([self._scores[name][kept] for name in names])
+            rng, sampled = self._rng("expected scores"), resampled[:, ~np.isnan(over)]
+            self._expected = names, expected_scores(point, sampled, made.documents, rng)
+        noiseless, (low, high) = _noiseless(_agreement(list(self._expected[1]), measure))
         if measure != "pearson":
             low, high = min(low, found.low), max(high, found.high)
         return replace(made, noiseless=noiseless, noiseless_ci=(low, high))
@@ -310,37 +317,13 @@ class MetaEvaluation:
 
     def _p_values(self, name: str, kept: Booleans) -> Floats:
         """p-values of the pairs of kept systems."""
-        if name not in self._p:
-            self._p[name] = permutation_p(self._metrics[name].contributions, self._flips)
         first, second = np.triu_indices(len(kept), 1)
-        return self._p[name][kept[first] & kept[second]]
+        p: Floats = self._p(name)[kept[first] & kept[second]]
+        return p
 
     @cached_property
     def _flips(self) -> NDArray[np.int8]:
         return sign_flips(self._n_documents, self._rng("sign flips"))
-
-    def _resampled_scores(self, name: str) -> Floats:
-        if name not in self._resampled:
-            self._resampled[name] = self._metrics[name].over(self._counts)
-        return self._resampled[name]
-
-    def _resampled_spa(self, names: tuple[str, ...], kept: Booleans, resampled: Floats) -> Floats:
-        """Soft pairwise accuracy (r,) of resampled scores, by approximate p-values."""
-        p = [
-            NormalP(self._metrics[name].contributions[kept]).of(scores)
-            for name, scores in zip(names, np.nan_to_num(resampled), strict=True)
-        ]
-        return np.where(np.isnan(resampled).any((0, 2)), np.nan, _agreement(p, "spa"))
-
-    def _expected_scores(
-        self, names: tuple[str, ...], kept: Booleans, resampled: Floats, n_documents: int
-    ) -> Floats:
-        """Draw expected scores; measures of the same metrics follow one another and share them."""
-        if self._expected[0] != names:
-            point = np.stack([self._scores[name][kept] for name in names])
-            rng = self._rng("expected scores")
-            self._expected = (names, expected_scores(point, resampled, n_documents, rng))
-        return self._expected[1]
 
 
 def _agreement(sides: Sequence[AnyFloats], measure: CorpusMeasure) -> Floats:

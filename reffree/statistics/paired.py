@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 
@@ -173,16 +173,11 @@ def letters(ranking: Sequence[str], distinguishable: Iterable[tuple[str, str]]) 
         groups = kept + [half for half in halves if not any(half <= group for group in kept)]
     rank = {system: i for i, system in enumerate(ranking)}
     groups.sort(key=lambda group: sorted(rank[system] for system in group))
-    named = list(zip(_alphabet(), groups, strict=False))
+    beyond = (character for code in count(ord("α")) if (character := chr(code)).isalpha())
+    named = list(zip(chain(string.ascii_letters, beyond), groups, strict=False))
     return {
         system: "".join(letter for letter, group in named if system in group) for system in ranking
     }
-
-
-def _alphabet() -> Iterator[str]:
-    """Small letters, capitals, and for the table nobody will read Greek and what follows it."""
-    beyond = (character for code in count(ord("α")) if (character := chr(code)).isalpha())
-    return chain(string.ascii_letters, beyond)
 
 
 def _intervals(
@@ -193,8 +188,12 @@ def _intervals(
     bounds = np.full((2, len(n_common)), np.nan)
     kept = sides.subset(is_enough)
     counts = resampled_documents(sides.a_sums.shape[1], rng)
+    at_once = min(ROWS_AT_ONCE, DRAWN_AT_ONCE // counts.shape[1])
     drawn = np.concatenate(
-        [kept.differences(counts[rows].astype(np.float64)) for rows in _portions(*counts.shape)]
+        [
+            kept.differences(counts[rows].astype(np.float64))
+            for rows in portions(len(counts), at_once)
+        ]
     )  # (resamples, p)
     if is_enough.any():
         tail = (1 - CONFIDENCE) / 2
@@ -214,7 +213,7 @@ def _p_values(sides: _Sides, is_common: Booleans, rng: np.random.Generator) -> F
     if is_many.any():
         kept = sides.subset(is_many)
         extreme = np.zeros(int(is_many.sum()), dtype=np.int64)
-        for rows in _portions(SWAPS, n_documents):
+        for rows in portions(SWAPS, min(ROWS_AT_ONCE, DRAWN_AT_ONCE // n_documents)):
             size = (rows.stop - rows.start, n_documents)
             extreme += kept.as_large(rng.integers(0, 2, size, dtype=np.int8).astype(np.float64))
         p[is_many] = (1 + extreme) / (1 + SWAPS)
@@ -225,8 +224,3 @@ def all_swaps(n_documents: int) -> Floats:
     """All (2^d, d) ways to swap some of the documents: 1 where one is swapped."""
     bits = (np.arange(2**n_documents)[:, None] >> np.arange(n_documents)) & 1
     return bits.astype(np.float64)
-
-
-def _portions(n_draws: int, n_documents: int) -> list[slice]:
-    """Draws that fit in memory together; other pairs do not change them."""
-    return portions(n_draws, min(ROWS_AT_ONCE, DRAWN_AT_ONCE // n_documents))

@@ -163,7 +163,11 @@ class TieCalibratedAccuracy:
         self._distance = distance[order]
         self._change = change[pair, document][order]
         self._is_last = np.append(np.diff(self._distance) != 0, True)[: len(order)]
-        self.value, self.epsilon = self._calibrated()
+        gained = np.append(0.0, np.cumsum(self._change)[self._is_last] / max(1, self.n_defined))
+        best = int(np.argmax(gained > gained.max() - 1e-12))
+        untied = float(np.nanmean(self._untied)) if self.n_defined else np.nan
+        self.value = untied + float(gained[best])  # NaN without a defined document
+        self.epsilon = float(np.append(0.0, self._distance[self._is_last])[best])
 
     @property
     def n_defined(self) -> int:
@@ -185,16 +189,6 @@ class TieCalibratedAccuracy:
         grid = np.unique([0.0, self.epsilon, *distances[picked.round().astype(np.intp)]])
         best: Floats = mean_over(counts, self._at(grid)).max(1)
         return best
-
-    def _calibrated(self) -> tuple[float, float]:
-        """Best accuracy (NaN without a defined document) and the smallest threshold with it."""
-        gained = np.cumsum(self._change)[self._is_last] / max(1, self.n_defined)
-        gains = np.append(0.0, gained)
-        best = int(np.argmax(gains > gains.max() - 1e-12))
-        untied = float(np.nanmean(self._untied)) if self.n_defined else np.nan
-        return untied + float(gains[best]), float(
-            np.append(0.0, self._distance[self._is_last])[best]
-        )
 
     def _at(self, thresholds: Floats) -> Floats:
         """Accuracy (documents, thresholds) of ascending thresholds."""

@@ -110,9 +110,8 @@ def permutation_test(
             drawn.append(difference(systems * (documents @ gap.T)))
     null = np.concatenate(drawn)
     is_undefined = np.isnan(null)
-    slack = TIE * 2
-    two_sided = is_undefined | (np.abs(null) >= abs(observed) - slack)
-    greater = is_undefined | (null >= observed - slack)
+    two_sided = is_undefined | (np.abs(null) >= abs(observed) - 2 * TIE)
+    greater = is_undefined | (null >= observed - 2 * TIE)
     return PermutationTest(
         difference=observed,
         p=(1 + int(two_sided.sum())) / (1 + permutations),

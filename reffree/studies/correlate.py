@@ -18,7 +18,7 @@ import numpy as np
 from reffree.data.corpus import GOLD, Corpus
 from reffree.encoders.embed import Vectors
 from reffree.encoders.opening import open_encoder
-from reffree.evaluate.metric_set import check_metrics, choose_metrics
+from reffree.evaluate.metric_set import check_metrics
 from reffree.evaluate.result import DocumentText, Field, Result, Table, columns, estimate
 from reffree.evaluate.table import judged_by
 from reffree.metrics.registry import DEFAULT, GOLD_DEFAULT, GOLD_METRICS
@@ -29,12 +29,11 @@ from reffree.studies.correlate_pool import (
     SENTINELS,
     Case,
     CaseSettings,
-    check_gold,
     make_cases,
     negated,
 )
 from reffree.studies.keywords import CorrelationKeywords, EncodersOption, check_encoder
-from reffree.studies.study import CorpusPart, corpus_parts, study_result
+from reffree.studies.study import CorpusPart, corpus_parts, require_gold, study_result
 from reffree.util.declare import Option, declared
 from reffree.util.errors import CacheError, EncoderError, UnknownNameError, listed
 from reffree.util.progress import Progress
@@ -48,10 +47,7 @@ NOTABLE_CHANGE = 0.1
 DOCUMENT_ROWS = 20_000
 """Scores of single documents kept per case, for the report's strip chart."""
 
-POOL_TITLES = {
-    "independent": "independent systems",
-    "cohesion": "cohesion-seeking systems",
-}
+POOL_TITLES = {"independent": "independent systems", "cohesion": "cohesion-seeking systems"}
 LEVELS = {
     ("corpus", "pearson"): "Pearson",
     ("corpus", "spearman"): "Spearman",
@@ -190,10 +186,9 @@ def check_cases(
         if name not in everything:
             raise UnknownNameError("system", name, everything)
     for part in parts:
-        check_gold(part.corpus)
-    chosen = choose_metrics(
-        settings.metrics, parts[0].corpus, seed=settings.seed, offline=settings.offline
-    )
+        remedy = "add it, or ask reffree diagnose, which needs none"
+        require_gold(part.corpus, "to correlate with", remedy)
+    chosen = settings.choose_metrics(settings.metrics, parts[0].corpus)
     methods = [parse_segmenter(text) for text in settings.methods.values()]
     cases = [(part, replace(settings, encoder=each)) for each in encoders for part in parts]
     for part, own in cases:

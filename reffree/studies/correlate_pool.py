@@ -22,7 +22,7 @@ from reffree.data.perturbation import parse_perturbation, perturb
 from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import Embeddings
 from reffree.encoders.models import DEFAULT_ENCODER
-from reffree.evaluate.metric_set import MetricSet, choose_metrics
+from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import ScoreSettings
 from reffree.evaluate.signature import Signature
@@ -33,7 +33,6 @@ from reffree.statistics.meta_evaluation import MetaEvaluation
 from reffree.statistics.resampling import Counts
 from reffree.studies.study import CorpusPart, StudiedCorpus, StudySettings
 from reffree.util.arrays import Booleans, Floats, Integers
-from reffree.util.errors import InputError
 from reffree.util.seeds import rng_for
 
 Pool = Literal["independent", "cohesion"]
@@ -152,18 +151,6 @@ class Case(StudiedCorpus):
         return {metric: losses.over(once)[0] for metric, losses in self.losses.items()}
 
 
-def check_gold(corpus: Corpus) -> None:
-    """Refuse a corpus without gold."""
-    if GOLD not in corpus.hypotheses:
-        place = next(d.place for d in corpus.documents if d.gold is None)
-        raise InputError(
-            "a document without gold",
-            expected="gold in every document, to correlate with",
-            remedy="add it, or ask reffree diagnose, which needs none",
-            place=place,
-        )
-
-
 def make_cases(checked: Sequence[tuple[CorpusPart, CaseSettings]]) -> list[Case]:
     """Make the supervised systems with every encoder, then score all systems of every case.
 
@@ -191,18 +178,12 @@ def make_cases(checked: Sequence[tuple[CorpusPart, CaseSettings]]) -> list[Case]
             found |= {name: made.hypotheses[name] for name in named}
             part = replace(part, vectors=vectors)
         cases.append((part, own))
-    return [make_case(part, own, trained.get(part.name, {})) for part, own in cases]
-
-
-def make_case(
-    part: CorpusPart,
-    settings: CaseSettings,
-    supervised: Mapping[str, tuple[Segmentation, ...]] | None = None,
-) -> Case:
-    """Encode, complete the pool, score all systems with all metrics."""
-    embedded = part.encode(settings)
-    pooled, members = complete_pool(part.corpus, embedded, settings, supervised or {})
-    return score_case(part.name, pooled, members, embedded, settings)
+    scored = []
+    for part, own in cases:
+        embedded = part.encode(own)
+        pooled = complete_pool(part.corpus, embedded, own, trained.get(part.name, {}))
+        scored.append(score_case(part.name, *pooled, embedded, own))
+    return scored
 
 
 def complete_pool(
@@ -245,20 +226,13 @@ def complete_pool(
     for kind, pool, methods in STEPS[:1] if settings.pool == "paper" else STEPS:
         if wanted := [method for method in methods if method not in there]:
             made = segment(
-                *(bare, wanted),
-                seed=settings.seed,
-                embeddings=embedded,
-                progress=settings.progress,
+                *(bare, wanted), seed=settings.seed, embeddings=embedded, progress=settings.progress
             )
             add(made.hypotheses, kind, pool)
     if settings.pool != "paper":
-        add(_perturb_gold(corpus, settings.seed), "perturbed", "independent")
+        perturbed = [perturb(corpus, parse_perturbation(p), settings.seed) for p in PERTURBED]
+        add({each.name: each.segmentations for each in perturbed}, "perturbed", "independent")
     return corpus, members
-
-
-def _perturb_gold(corpus: Corpus, seed: int) -> dict[str, Sequence[Segmentation]]:
-    made = [perturb(corpus, parse_perturbation(text), seed) for text in PERTURBED]
-    return {system.name: system.segmentations for system in made}
 
 
 def score_case(
@@ -269,7 +243,7 @@ def score_case(
     settings: CaseSettings,
 ) -> Case:
     """Score the systems of a corpus that is complete; vectors may be another encoder's."""
-    chosen = choose_metrics(settings.metrics, corpus, seed=settings.seed, offline=settings.offline)
+    chosen = settings.choose_metrics(settings.metrics, corpus)
     how = ScoreSettings(settings, settings.unsegmented, settings.average, settings.seed)
     scores = scores_of(corpus, chosen, how, embedded, settings.progress)
     is_out = (scores.n_segments == 1) & (settings.unsegmented == "skip")

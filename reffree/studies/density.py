@@ -18,7 +18,6 @@ import numpy as np
 from reffree.data.corpus import GOLD, Corpus
 from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import Vectors
-from reffree.evaluate.metric_set import choose_metrics
 from reffree.evaluate.result import Result, Table, columns, estimate
 from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import ScoreSettings
@@ -35,11 +34,7 @@ from reffree.segmenters.gap_scores import (
 from reffree.segmenters.given import given_scores
 from reffree.segmenters.selection import speaker_candidates
 from reffree.statistics.coefficients import correlation
-from reffree.statistics.resampling import (
-    MIN_DOCUMENTS,
-    percentile_interval,
-    resampled_documents,
-)
+from reffree.statistics.resampling import MIN_DOCUMENTS, percentile_interval, resampled_documents
 from reffree.studies.keywords import (
     CandidatesOption,
     MinGapOption,
@@ -53,6 +48,7 @@ from reffree.studies.study import (
     StudiedCorpus,
     StudySettings,
     corpus_parts,
+    require_gold,
     study_result,
 )
 from reffree.util.arrays import Floats, Integers
@@ -172,10 +168,8 @@ def density(
     settings = StudySettings(**keywords)
     levels = tuple(sorted(set(map(float, thresholds))))
     wanted = tuple(dict.fromkeys(matchings))
-    parsed = {
-        CHANCE if each is None else spelling_of(each): each
-        for each in map(parse_scored_method, methods)
-    }
+    made = map(parse_scored_method, methods)
+    parsed = {CHANCE if each is None else spelling_of(each): each for each in made}
     for found, what, remedy in (
         (parsed, "method", "leave it out for three"),
         (levels, "threshold", "leave them out for 0.05 to 0.95"),
@@ -184,9 +178,7 @@ def density(
         if not found:
             raise OptionError(f"no {what}", expected="at least one", remedy=remedy)
     parts = corpus_parts(corpora, embeddings, settings)
-    chosen = choose_metrics(
-        [*MEASURES, *metrics], parts[0].corpus, seed=settings.seed, offline=settings.offline
-    )
+    chosen = settings.choose_metrics([*MEASURES, *metrics], parts[0].corpus)
     how = ScoreSettings(settings, unsegmented=unsegmented, seed=settings.seed)
     read = read_score_files(corpora, scores, parsed)
     scored = [method for method in parsed.values() if method]
@@ -263,14 +255,11 @@ def density(
 
 def _check_gold(corpus: Corpus) -> None:
     """Refuse documents without gold, and gold without a boundary."""
-    for document in corpus.documents:
-        if not document.references:
-            raise InputError(
-                "a document without gold",
-                expected="gold in every document, to know how many boundaries there should be",
-                remedy="add gold, or score the systems without it: reffree score",
-                place=document.place,
-            )
+    require_gold(
+        corpus,
+        "to know how many boundaries there should be",
+        "add gold, or score the systems without it: reffree score",
+    )
     if all(len(each) == 1 for document in corpus.documents for each in document.references):
         raise InputError(
             "gold without any boundary",
@@ -283,12 +272,15 @@ def _check_gold(corpus: Corpus) -> None:
 # Points
 
 
+PointKind = Literal["sweep", "own", "matched", "system", "gold"]
+
+
 @dataclass(frozen=True, slots=True)
 class Point:
     """One segmentation of every document."""
 
     name: str  # of the method or system
-    kind: Literal["sweep", "own", "matched", "system", "gold"]
+    kind: PointKind
     threshold: float | None  # on a sweep or matched
     target: int | None  # boundaries a matched point was to have
     n_boundaries: int
@@ -297,12 +289,8 @@ class Point:
 
 def count_gold(corpus: Corpus) -> int:
     """Return the boundaries of gold; with several annotators their mean, rounded."""
-    return round(
-        sum(
-            sum(len(each) - 1 for each in document.references) / len(document.references)
-            for document in corpus.documents
-        )
-    )
+    sizes = [[len(each) - 1 for each in document.references] for document in corpus]
+    return round(sum(sum(each) / len(each) for each in sizes))
 
 
 def lay_out_points(
@@ -319,7 +307,7 @@ def lay_out_points(
 
     def add(
         name: str,
-        kind: Literal["sweep", "own", "matched", "system", "gold"],
+        kind: PointKind,
         segmentations: tuple[Segmentation, ...],
         threshold: float | None = None,
         target: int | None = None,
@@ -384,10 +372,9 @@ class SweptCorpus(StudiedCorpus):
         return next(i for i, p in enumerate(self.points) if p.name == name and p.kind in kinds)
 
     def matched(self, first: str, second: str) -> tuple[str, int, int] | None:
-        """Two methods at gold's density, or a method and a system at the system's.
+        """Whose density two methods, or a method and a system, are compared at, and their points.
 
-        Returns:
-            Whose density it is, and the numbers of the two points; None of two systems.
+        It is gold's, or the system's; None of two systems.
         """
         systems = [name for name in (first, second) if name in self.systems]
         if len(systems) == 2:
@@ -419,15 +406,6 @@ class SweptCorpus(StudiedCorpus):
         """Number of the point of a sweep with the highest value, of equals the sparsest."""
         return max(self.sweep(method)[::-1], key=lambda i: self.value(measure, i))
 
-    def spread(self, method: str, measure: str) -> float:
-        """Highest minus lowest value on a sweep."""
-        values = [self.value(measure, i) for i in self.sweep(method)]
-        return max(values) - min(values)
-
-    def regime(self, point: int) -> Regime:
-        """Name the density of a point."""
-        return regime(self.value("bor", point))
-
     def density(self, point: int) -> tuple[float, float]:
         """Boundaries of a point per gold boundary, and per gap."""
         n_gaps = sum(len(document.units) - 1 for document in self.corpus)
@@ -439,10 +417,7 @@ class SweptCorpus(StudiedCorpus):
 
 
 def regime(bor: float) -> Regime:
-    """Name the density (Coen §9 and Table 5): BOR below 1, about 1, or well above 1.
-
-    What "about 1" means is settled in `reffree.metrics.gold.failure_modes`.
-    """
+    """Name a density (Coen §9 and Table 5): BOR below 1, about 1 (`LIMITS`), or well above 1."""
     if bor < LIMITS.sparse_bor:
         return "conservative"
     return "aggressive" if bor > LIMITS.dense_bor else "balanced"
@@ -498,19 +473,26 @@ def _regime_rows(result: SweptCorpus, matchings: Sequence[str]) -> Iterator[Row]
             measure, at = W_F1[matching], own
             row: Row = {"corpus": result.name, "method": name, "matching": matching}
             row |= result.estimate(measure, own, "own")
-            row |= {"own_bor": result.value("bor", own), "own_regime": result.regime(own)}
+            row["own_bor"] = result.value("bor", own)
+            row["own_regime"] = regime(row["own_bor"])
             if sweep:
                 at = result.best(name, measure)
-                for regime in REGIMES:
-                    of_regime = [i for i in sweep if result.regime(i) == regime]
-                    row[regime] = _spell_range([result.points[i].threshold for i in of_regime])
+                named = [(regime(result.value("bor", i)), result.points[i]) for i in sweep]
+                for name_of_regime in REGIMES:
+                    own_points = [p.threshold for kind, p in named if kind == name_of_regime]
+                    row[name_of_regime] = _spell_range(own_points)
                 row |= result.estimate(measure, at, "best")
                 row |= {"threshold": result.points[at].threshold}
-                row |= {"bor": result.value("bor", at), "span": result.spread(name, measure)}
+                row |= {"bor": result.value("bor", at), "span": _span(result, name, measure)}
             w_f1, bor, purity, coverage = (
                 result.value(each, at) for each in (measure, "bor", "purity", "coverage")
             )
             yield row | {"mode": failure_mode(w_f1, bor, purity, coverage).label}
+
+
+def _span(result: SweptCorpus, method: str, measure: str) -> float:
+    """Highest minus lowest value on a sweep."""
+    return float(np.ptp(result.values[measure][result.sweep(method)]))
 
 
 def _spell_range(thresholds: Sequence[float | None]) -> str | None:
@@ -529,7 +511,7 @@ def _audit_rows(result: SweptCorpus) -> Iterator[Row]:
         as_they_are = "own", result.own(first), result.own(second)
         for at, a, b in filter(None, (as_they_are, result.matched(first, second))):
             row: Row = {"corpus": result.name, "first": first, "second": second, "at": at}
-            row["shift"] = f"{result.regime(b)} → {result.regime(a)}"
+            row["shift"] = " → ".join(regime(result.value("bor", i)) for i in (b, a))
             for measure in ("f1", "w_f1", "w_f1_one_to_one", "bor"):
                 row[measure] = result.value(measure, a) - result.value(measure, b)
                 row[f"{measure}_ci"] = result.interval(measure, a, b)
@@ -561,7 +543,7 @@ def _answer(result: SweptCorpus, results: Sequence[SweptCorpus], matching: str) 
     """What density does, what methods do at equal density, where losses would stop."""
     measure, methods = W_F1[matching], result.methods
     where = f"{result.name}: " if len(results) > 1 else ""
-    spans = [f"{result.spread(name, measure):.2f} ({name})" for name in methods]
+    spans = [f"{_span(result, name, measure):.2f} ({name})" for name in methods]
     sentence = f"{where}Sweeping the threshold moves W-F1 by {listed(spans)}"
     pairs = [result.matched(*names) for names in combinations(methods, 2)]
     gaps = [abs(result.value(measure, p[1]) - result.value(measure, p[2])) for p in pairs if p]
@@ -587,9 +569,8 @@ def _answer(result: SweptCorpus, results: Sequence[SweptCorpus], matching: str) 
         if better:
             parts.append(f"W-F1 puts {listed(better)} above random scores (95 % interval)")
         if unclear:
-            parts.append(
-                f"W-F1 cannot tell {listed(unclear)} from random scores, or not for the better"
-            )
+            names = listed(unclear)
+            parts.append(f"W-F1 cannot tell {names} from random scores, or not for the better")
         yield f"{where}At gold's density {' and '.join(parts)}."
 
 

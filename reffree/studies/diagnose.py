@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple, Unpack
 
@@ -13,7 +13,7 @@ from reffree.data.corpus import GOLD, Corpus
 from reffree.data.filter import is_backchannel
 from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import Embeddings, Vectors
-from reffree.evaluate.metric_set import MetricSet, choose_metrics
+from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.result import Result, Table, columns, estimate
 from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import ScoreSettings, corpus_mean
@@ -54,14 +54,7 @@ from reffree.studies.study import (
 from reffree.util.arrays import Floats
 from reffree.util.bounds import Bounds
 from reffree.util.declare import Option, declared
-from reffree.util.errors import (
-    InputError,
-    OptionError,
-    UnknownNameError,
-    counted,
-    listed,
-    shorten,
-)
+from reffree.util.errors import InputError, OptionError, UnknownNameError, counted, listed, shorten
 from reffree.util.seeds import rng_for
 
 SHOWN_TEXTS = 5
@@ -153,10 +146,10 @@ class Rule(NamedTuple):
         by: float | None = None,
     ) -> Row:
         """Make a row of a value, judged ``by`` another one where that is given."""
-        row: Row = {"check": self.check, "value": value, "unit": unit, "verdict": None}
-        if value is not None:
-            row |= {"verdict": self.verdict(value if by is None else by), "ci": ci}
-        return row | {"advice": None if row["verdict"] in (None, "ok") else self.advice}
+        row: Row = {"check": self.check, "value": value, "unit": unit}
+        verdict = None if value is None else self.verdict(value if by is None else by)
+        advice = self.advice if verdict in ("watch", "problem") else None
+        return row | {"ci": ci, "verdict": verdict, "advice": advice}
 
 
 RULES = {
@@ -289,7 +282,7 @@ def diagnose(
         )
     parts = corpus_parts(corpora, embeddings, settings, one_gold=True)
     wanted = DEFAULT if metrics is None else metrics
-    chosen = choose_metrics(wanted, parts[0].corpus, seed=settings.seed, offline=settings.offline)
+    chosen = settings.choose_metrics(wanted, parts[0].corpus)
     for part in parts:
         _check_source(part.corpus, source)
         part.check(chosen.reference_free.values(), (), settings)
@@ -376,19 +369,16 @@ def _diagnose(
             # Nats a boundary that the text adds to the prior, and its units in random order;
             # 0 in documents too short for a posterior.
             facts = expected.posterior(x, Reading(document.units)).facts()
-            information = (0.0, 0.0)
-            if facts is not None:
-                information = facts.information, facts.chance_information
-            measured.append(
-                {
-                    "units": len(document.units),
-                    "exact_twins": int(twins.sum()),
-                    "near_twins": int(near_twins(rows, segment, threshold).sum()),
-                    "backchannels": sum(map(is_backchannel, document.units)),
-                    **{"margins": margins, "returns_by_chance": chance},
-                    **dict(zip(("information", "of_chance"), information, strict=True)),
-                }
-            )
+            row = {
+                "units": len(document.units),
+                "exact_twins": int(twins.sum()),
+                "near_twins": int(near_twins(rows, segment, threshold).sum()),
+                "backchannels": sum(map(is_backchannel, document.units)),
+                **{"margins": margins, "returns_by_chance": chance},
+                "information": 0.0 if facts is None else facts.information,
+                "of_chance": 0.0 if facts is None else facts.chance_information,
+            }
+            measured.append(row)
             advance(1)
     tests = run_damage_tests(
         corpus, embedded, source, chosen, seeds=seeds, bootstrap=bootstrap, settings=settings
@@ -422,8 +412,7 @@ def _choose_source(
         return systems[0], "the only system"
     metric = ExpectedPk(seed=settings.seed)
     metrics = MetricSet((metric.name,), {metric.name: metric}, {})
-    how = ScoreSettings(settings, seed=settings.seed)
-    scores = scores_of(corpus, metrics, how, embedded)
+    scores = scores_of(corpus, metrics, ScoreSettings(settings, seed=settings.seed), embedded)
     means = [corpus_mean(raw, np.ones(len(corpus))) for raw in scores.raw[0].T]
     losses = [np.inf if mean is None else metric.orientation.loss(mean) for mean in means]
     best = int(np.argmin(losses))
@@ -457,12 +446,11 @@ def _segment_checks(
     source: Sequence[Segmentation], measured: Sequence[Row], bootstrap: DocumentBootstrap
 ) -> Iterator[Row]:
     margins = np.concatenate([row["margins"] for row in measured])
-    n = len(margins)
-    if n:
+    if n := len(margins):
         chance = sum(float(row["returns_by_chance"].sum()) for row in measured) / n
-        unit = f"of {n:,} segments; {chance:.1%} by chance"
         pairs = [((row["margins"] > EQUAL_MARGIN).sum(), len(row["margins"])) for row in measured]
         excess = int((margins > EQUAL_MARGIN).sum()) / n - chance
+        unit = f"of {n:,} segments; {chance:.1%} by chance"
         yield _judge_share("returns", unit, pairs, bootstrap, by=excess)
         mean = {"value": float(margins.mean()), "unit": "cosine, mean over segments"}
         yield {"check": "margin of returns", **mean, "advice": None, "verdict": None}
@@ -490,7 +478,8 @@ def _vector_checks(
     if any(by_chance for _, by_chance in pairs):
         yield _judge_share("information", unit, pairs, bootstrap)
     else:
-        yield RULES["information"].judge(unit, None) | _problem(RULES["information"].advice)
+        advice = {"verdict": "problem", "advice": RULES["information"].advice}
+        yield RULES["information"].judge(unit, None) | advice
 
 
 def _size_checks(
@@ -507,7 +496,7 @@ def _size_checks(
         yield RULES["resolution"].judge(f"{unit}, by {best}", resolved[best])
     else:
         advice = "no metric tells the source from random boundaries: do not rank systems"
-        yield RULES["resolution"].judge(unit, None) | _problem(advice)
+        yield RULES["resolution"].judge(unit, None) | {"verdict": "problem", "advice": advice}
     ratios = {name: ratio for name, ratio in _densities(corpus, source).items() if name != source}
     if ratios:
         worst = max(ratios, key=lambda name: abs(np.log(ratios[name])))
@@ -520,10 +509,6 @@ def _densities(corpus: Corpus, source: str) -> dict[str, float]:
     """Segments of every system for each segment of the source."""
     counts = {name: sum(map(len, made)) for name, made in corpus.hypotheses.items()}
     return {name: n / counts[source] for name, n in counts.items()}
-
-
-def _problem(advice: str) -> Row:
-    return {"verdict": "problem", "advice": advice}
 
 
 def _judge_share(
@@ -553,38 +538,34 @@ def _ratio(counts: Floats) -> Floats:
 
 def _tables(diagnosed: Sequence[Diagnosis]) -> Iterator[Table]:
     """Verdicts and advice to be read, then what charts are made from."""
-
-    def rows_of(make: Callable[[Diagnosis], Iterator[Row]]) -> list[Row]:
-        return [{"corpus": each.name, **row} for each in diagnosed for row in make(each)]
-
-    checks = rows_of(lambda each: iter(each.checks))
+    checks = [{"corpus": each.name, **row} for each in diagnosed for row in each.checks]
     yield Table.of("checks", "What may mislead metrics", CHECKS, checks)
-    if repeated := rows_of(_repeated_rows):
+    repeated = []
+    for each in diagnosed:
+        ordered = sorted(each.repeated.items(), key=lambda item: (-item[1], item[0]))
+        for text, n in ordered[:SHOWN_TEXTS]:
+            repeated.append((each.name, shorten(" ".join(text.split())), n))
+    if repeated:
         yield Table.of("repeated", "Most frequent exact twins", REPEATED, repeated)
     title = "Share of documents in which damage raises the loss"
-    yield Table.of("metrics", title, METRICS, rows_of(_metric_rows))
+    yield Table.of(
+        "metrics", title, METRICS, [row for each in diagnosed for row in _metric_rows(each)]
+    )
     advice = [
         (each.name, *row)
         for each in diagnosed
         for row in (*metric_advice(each.damage_tests), *_check_advice(each.checks))
     ]
     yield Table.of("advice", "Advice", ADVICE, advice)
-    rows = rows_of(
-        lambda each: (
-            {"metric": metric, "kind": kind, "strength": float(strength), **row}
-            for metric, test in each.damage_tests.items()
-            for (kind, strength), row in test.damages.items()
-        )
-    )
-    yield Table.of("noticed", "By kind and strength", NOTICED, rows, shown=False)
-    rows = rows_of(
-        lambda each: (
-            {"metric": metric, "kind": kind, **row}
-            for metric, test in each.damage_tests.items()
-            for kind, row in test.kinds.items()
-        )
-    )
-    yield Table.of("kinds", "By kind", KIND_SHARES, rows, shown=False)
+    noticed, kinds = [], []
+    for each in diagnosed:
+        for metric, test in each.damage_tests.items():
+            about = {"corpus": each.name, "metric": metric}
+            for (kind, strength), row in test.damages.items():
+                noticed.append({**about, "kind": kind, "strength": float(strength), **row})
+            kinds += [{**about, "kind": kind, **row} for kind, row in test.kinds.items()]
+    yield Table.of("noticed", "By kind and strength", NOTICED, noticed, shown=False)
+    yield Table.of("kinds", "By kind", KIND_SHARES, kinds, shown=False)
     densities = []
     for each in diagnosed:
         for system, ratio in _densities(each.corpus, each.source).items():
@@ -593,18 +574,11 @@ def _tables(diagnosed: Sequence[Diagnosis]) -> Iterator[Table]:
     yield Table.of("density", "Segments of systems", DENSITY, densities, shown=False)
 
 
-def _repeated_rows(each: Diagnosis) -> Iterator[Row]:
-    """The most frequent texts with exact twins in other segments, on one line each."""
-    ordered = sorted(each.repeated.items(), key=lambda item: (-item[1], item[0]))
-    for text, n in ordered[:SHOWN_TEXTS]:
-        yield {"text": shorten(" ".join(text.split())), "units": n}
-
-
 def _metric_rows(each: Diagnosis) -> Iterator[Row]:
     for metric, test in each.damage_tests.items():
         yield {
             **test.overall,
-            "metric": metric,
+            **{"corpus": each.name, "metric": metric},
             **{kind: row["share"] for kind, row in test.kinds.items()},
             "verdict": test.verdict,
             "prefers": ", ".join(test.kinds_with(PREFERS)) or None,
@@ -653,11 +627,8 @@ def metric_advice(tests: Mapping[str, DamageTest]) -> list[tuple[str, str]]:
         advice.append(("all", "Rank no systems here without gold: no metric notices damage."))
     if whole:
         its = "its" if len(whole) == 1 else "their"
-        sentence = (
-            f"Use {_shares(whole, tests)}: every kind of damage raises {its} loss in more "
-            "documents than by chance."
-        )
-        advice.append((", ".join(whole), sentence))
+        why = f"every kind of damage raises {its} loss in more documents than by chance"
+        advice.append((", ".join(whole), f"Use {_shares(whole, tests)}: {why}."))
     if partly:
         weak = [f"{_shares([n], tests)} may miss {_kinds(tests[n].unnoticed)}" for n in partly]
         advice.append((", ".join(partly), f"Use with care: {'; '.join(weak)}."))
@@ -665,22 +636,15 @@ def metric_advice(tests: Mapping[str, DamageTest]) -> list[tuple[str, str]]:
         preferred = {kind: tests[name].kinds[kind] for kind in tests[name].kinds_with(PREFERS)}
         shares = [f"{_kinds([k])} ({1 - (row['share'] or 0):.0%})" for k, row in preferred.items()]
         lower = "lowers" if len(shares) == 1 else "lower"
-        sentence = (
-            f"Do not use {name}: {listed(shares)} {lower} its loss in that share of documents."
-        )
-        advice.append((name, sentence))
+        why = f"{listed(shares)} {lower} its loss in that share of documents"
+        advice.append((name, f"Do not use {name}: {why}."))
     if blind:
         notice = "it notices" if len(blind) == 1 else "they notice"
-        sentence = (
-            f"Do not rely on {_shares(blind, tests)}: whether {notice} damage here cannot be told "
-            "from chance."
-        )
-        advice.append((", ".join(blind), sentence))
+        why = f"whether {notice} damage here cannot be told from chance"
+        advice.append((", ".join(blind), f"Do not rely on {_shares(blind, tests)}: {why}."))
     if unknown:
-        sentence = (
-            f"Whether {listed(unknown)} can be trusted is not known: fewer than {MIN_DOCUMENTS} "
-            "documents could be damaged and scored."
-        )
+        why = f"fewer than {MIN_DOCUMENTS} documents could be damaged and scored"
+        sentence = f"Whether {listed(unknown)} can be trusted is not known: {why}."
         advice.append((", ".join(unknown), sentence))
     return advice
 

@@ -27,7 +27,7 @@ from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import Embeddings
 from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.score import scores_of
-from reffree.evaluate.scores import ScoreSettings, corpus_mean
+from reffree.evaluate.scores import Scores, ScoreSettings, corpus_mean
 from reffree.metrics.free.result import Unsegmented
 from reffree.statistics.curves import mean_defined
 from reffree.statistics.resampling import DocumentBootstrap
@@ -67,6 +67,8 @@ TOO_FEW = "too few documents"
 
 
 Row = dict[str, Any]
+Texts = Sequence[tuple[str, ...]]  # units by document
+Rows = Sequence[tuple[Segmentation, ...]]  # hypotheses by document
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +109,8 @@ def judge_share(
 ) -> str:
     """Say whether a metric notices damage, as far as the intervals support it.
 
-    Args:
-        share: of documents in which its loss rises, and its interval.
-        ci: of the share.
-        excess_ci: of the share beyond that on rotated documents.
+    ``share`` is that of documents in which its loss rises, ``ci`` its interval; ``excess_ci`` is
+    that of the share beyond the one on rotated documents.
     """
     if share is None or ci is None:
         return TOO_FEW
@@ -158,23 +158,20 @@ def run_damage_tests(
     columns = [corpus.hypotheses[source], *damaged(corpus, source, seeds=seeds, seed=seed)]
     hypotheses = list(zip(*columns, strict=True))  # by document
     texts = [document.units for document in corpus]
-    as_it_is = scores_of(
-        _with_systems(corpus, texts, hypotheses), metrics, how, embedded, settings.progress
-    )
+
+    def score(texts: Texts, rows: Rows, vectors: Embeddings) -> Scores:
+        return scores_of(
+            _with_systems(corpus, texts, rows), metrics, how, vectors, settings.progress
+        )
+
+    as_it_is = score(texts, hypotheses, embedded)
     rotated = []
     for i in range(seeds):
         orders = [rotation(len(each.units), each.id, seed * seeds + i) for each in corpus]
         rings = [x[order] for x, order in zip(embedded.vectors, orders, strict=True)]
         texts = [tuple(d.units[at] for at in o) for d, o in zip(corpus, orders, strict=True)]
         rows = [(row[0], *row[1 + i :: seeds]) for row in hypotheses]
-        found = scores_of(
-            _with_systems(corpus, texts, rows),
-            metrics,
-            how,
-            replace(embedded, vectors=rings),
-            settings.progress,
-        )
-        rotated.append(found)
+        rotated.append(score(texts, rows, replace(embedded, vectors=rings)))
     is_changed = np.array([[h != row[0] for h in row[1:]] for row in hypotheses])
     return {
         name: _damage_test(
@@ -188,29 +185,22 @@ def run_damage_tests(
     }
 
 
-def _with_systems(
-    corpus: Corpus, texts: Sequence[tuple[str, ...]], hypotheses: Sequence[tuple[Segmentation, ...]]
-) -> Corpus:
+def _with_systems(corpus: Corpus, texts: Texts, hypotheses: Rows) -> Corpus:
     """Return the documents with these texts, and with these hypotheses as their only systems."""
-    return Corpus.of_checked(
-        replace(
-            document,
-            units=units,
-            gold=None,
-            golds={},
-            systems={f"{i}": each for i, each in enumerate(row)},
-        )
-        for document, units, row in zip(corpus, texts, hypotheses, strict=True)
-    )
+    documents = []
+    for document, units, row in zip(corpus, texts, hypotheses, strict=True):
+        systems = {f"{i}": each for i, each in enumerate(row)}
+        documents.append(replace(document, units=units, gold=None, golds={}, systems=systems))
+    return Corpus.of_checked(documents)
 
 
 def risen(before: Floats, after: Floats) -> Floats:
     """1 where a loss rises, 0 where it falls, ½ where it stays; NaN where either is undefined."""
     slack = TIE * np.maximum(1.0, np.maximum(np.abs(before), np.abs(after)))
     change = after - before
-    return np.where(
-        np.isnan(change), np.nan, 0.5 + 0.5 * np.sign(change) * (np.abs(change) > slack)
-    )
+    is_change = np.where(np.isnan(change), np.nan, np.abs(change) > slack)
+    rises: Floats = 0.5 + 0.5 * np.sign(change) * is_change
+    return rises
 
 
 def _damage_test(

@@ -19,17 +19,12 @@ at random would only estimate it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reffree.util.arrays import Booleans, Floats, Integers
-
-if TYPE_CHECKING:
-    import faiss
 
 THRESHOLD = 0.95
 """Cosine of a near twin. Sentence encoders put the same words with other punctuation or one other
@@ -38,24 +33,14 @@ function word above it, and paraphrases, which may well belong to one topic, bel
 EQUAL_COSINE = 1e-9
 """Cosines this little below the threshold have reached it: the rest is rounding."""
 
-QUERIES_AT_ONCE = 256
-"""Units searched at a time, so that no table of all pairs is ever held."""
-
-CHECKED_AT_ONCE = 1 << 19
-"""Numbers gathered at a time to check pairs in double precision (4 MiB)."""
-
-FLOAT32_ERROR = 1e-3
-"""Most by which faiss's cosines are off: d · 2⁻²⁴ at worst, so enough for 16,000 dimensions."""
-
 EQUAL_MARGIN = 1e-6
-"""Margins up to this are ties: what the search's single precision cannot tell apart."""
-
-NEAREST = 8
-"""Segments asked for. Four hold one that is no neighbour: itself and two neighbours are the others.
-The rest is for ties that are settled in double precision."""
+"""Margins up to this are ties."""
 
 ALL_ALIKE = 1e-12
 """Variance of unit vectors up to this is rounding."""
+
+ROWS_AT_ONCE = 256
+"""Rows whose cosines with all others are held at a time, so that no table of all pairs is."""
 
 
 def directions(x: NDArray[np.generic]) -> Floats:
@@ -73,23 +58,11 @@ def directions(x: NDArray[np.generic]) -> Floats:
     return rows
 
 
-@contextmanager
-def flat_index(rows: Floats) -> Iterator[faiss.IndexFlatIP]:
-    """Exhaustive search over rows by inner product.
-
-    One thread: a document's search is short, and on macOS the threads of faiss and of torch can
-    bring down the process (both load an OpenMP of their own).
-    """
-    import faiss
-
-    threads = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(1)
-    try:
-        index = faiss.IndexFlatIP(rows.shape[1])
-        index.add(rows.astype(np.float32))
-        yield index
-    finally:
-        faiss.omp_set_num_threads(threads)
+def cosines_in_parts(rows: Floats) -> Iterator[tuple[Integers, Floats]]:
+    """Yield the cosines of some `directions` with all of them, and which ones they are of."""
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        at = np.arange(start, min(start + ROWS_AT_ONCE, len(rows)))
+        yield at, rows[at] @ rows.T
 
 
 def exact_twins(units: Sequence[str], segment: Integers) -> Booleans:
@@ -103,58 +76,21 @@ def exact_twins(units: Sequence[str], segment: Integers) -> Booleans:
 def near_twins(rows: Floats, segment: Integers, threshold: float = THRESHOLD) -> Booleans:
     """Whether each unit has one of cosine ``threshold`` or more in another segment.
 
-    Equal vectors are searched once. The search is in single precision; pairs it cannot decide are
-    decided in double precision. Rows of zeros are nobody's twin.
-
-    Args:
-        rows: `directions` of the units.
-        segment: number of each unit's segment.
-        threshold: more than 0, at most 1.
+    ``rows`` are `directions` of the units, ``segment`` the number of each unit's segment. Rows of
+    zeros are nobody's twin, as the threshold is above 0.
     """
-    whole = np.ascontiguousarray(rows).view(np.dtype((np.void, rows[0].nbytes))).ravel()
-    _, at, place = np.unique(whole, return_index=True, return_inverse=True)
-    distinct = rows[at]
-    first = np.full(len(distinct), segment.max())
-    last = np.zeros(len(distinct), dtype=np.int64)
-    np.minimum.at(first, place, segment)
-    np.maximum.at(last, place, segment)
-    # A vector's twins, itself among them, lie in several segments or in the unit's own only.
-    lowest, highest = first.copy(), last.copy()
-    with flat_index(distinct) as index:
-        for start in range(0, len(distinct), QUERIES_AT_ONCE):
-            queries = slice(start, start + QUERIES_AT_ONCE)
-            row, found = _pairs(index, distinct, queries, threshold)
-            np.minimum.at(lowest, row, first[found])
-            np.maximum.at(highest, row, last[found])
-    return ((lowest < highest) & distinct.any(1))[place]
-
-
-def _pairs(
-    index: faiss.IndexFlatIP, rows: Floats, queries: slice, threshold: float
-) -> tuple[Integers, Integers]:
-    """Pairs (row, found) that reach the threshold."""
-    asked = rows[queries].astype(np.float32)
-    limits, cosines, found = index.range_search(asked, threshold - FLOAT32_ERROR)
-    counts: Integers = np.diff(limits).astype(np.int64)
-    row = queries.start + np.repeat(np.arange(len(asked)), counts)
-    is_twin = cosines >= threshold + FLOAT32_ERROR
-    undecided = np.flatnonzero(~is_twin)
-    step = max(1, CHECKED_AT_ONCE // rows.shape[1])
-    for start in range(0, len(undecided), step):
-        some = undecided[start : start + step]
-        exact = np.einsum("ij,ij->i", rows[row[some]], rows[found[some]])
-        is_twin[some] = exact >= threshold - EQUAL_COSINE
-    return row[is_twin], found[is_twin]
+    found = np.zeros(len(rows), dtype=bool)
+    for at, cosines in cosines_in_parts(rows):
+        is_elsewhere = segment[at, None] != segment
+        found[at] = ((cosines >= threshold - EQUAL_COSINE) & is_elsewhere).any(1)
+    return found
 
 
 def semantic_returns(rows: Floats, masses: Sequence[int]) -> tuple[Floats, Floats]:
     """Compare every segment's nearest non-neighbour with its nearest neighbour.
 
     Of segments with a neighbour and a segment that is none: from 3 segments on, then all but one.
-
-    Args:
-        rows: `directions` of the units: every unit counts alike in its centroid.
-        masses: of the document's segments.
+    ``rows`` are `directions`: every unit counts alike in its segment's centroid.
 
     Returns:
         Their margins, returns above `EQUAL_MARGIN`; and the probability that the nearest segment is
@@ -163,21 +99,20 @@ def semantic_returns(rows: Floats, masses: Sequence[int]) -> tuple[Floats, Float
     n = len(masses)
     if n < 3:
         return np.empty(0), np.empty(0)
-    starts = np.cumsum([0, *masses[:-1]])
-    sums = np.add.reduceat(rows, starts)
+    sums = np.add.reduceat(rows, np.cumsum([0, *masses[:-1]]))
     # What is left of vectors that cancel out is rounding, not a direction.
     is_zero = np.linalg.norm(sums, axis=1) <= 1e-12 * np.array(masses)
     centroids = directions(np.where(is_zero[:, None], 0.0, sums))
-    with flat_index(centroids) as index:
-        _, nearest = index.search(centroids.astype(np.float32), min(n, NEAREST))  # (n, k)
-    at = np.arange(n)
-    cosines = np.einsum("id,ikd->ik", centroids, centroids[nearest])
-    farther = np.where(np.abs(nearest - at[:, None]) > 1, cosines, -np.inf).max(1)
-    beside = np.einsum("id,id->i", centroids[1:], centroids[:-1])
-    neighbour = np.maximum(np.append(-np.inf, beside), np.append(beside, -np.inf))
-    has_both = np.isfinite(farther)
-    neighbours = np.where((at == 0) | (at == n - 1), 1, 2)
-    return (farther - neighbour)[has_both], (1 - neighbours / (n - 1))[has_both]
+    order, margins = np.arange(n), np.empty(n)
+    for at, cosines in cosines_in_parts(centroids):
+        distance = np.abs(at[:, None] - order)
+        farther, beside = (
+            np.where(chosen, cosines, -np.inf).max(1) for chosen in (distance > 1, distance == 1)
+        )
+        margins[at] = farther - beside
+    has_both = np.isfinite(margins)
+    neighbours = np.where((order == 0) | (order == n - 1), 1, 2)
+    return margins[has_both], (1 - neighbours / (n - 1))[has_both]
 
 
 @dataclass(frozen=True, slots=True)

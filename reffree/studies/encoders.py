@@ -25,13 +25,13 @@ from reffree.encoders.embed import distinct_texts
 from reffree.encoders.opening import open_encoder
 from reffree.encoders.options import EncoderOptions
 from reffree.evaluate.result import Field, Result, Table, columns, estimate
+from reffree.statistics.curves import mean_defined
 from reffree.statistics.meta_evaluation import MetaEvaluation
 from reffree.statistics.significance import benjamini_hochberg
 from reffree.studies.correlate import ALPHA, case_settings, check_cases, correlation_result
 from reffree.studies.correlate_pool import Case, CaseSettings, SystemSubset, make_cases, score_case
 from reffree.studies.diagnose_vectors import VectorShape, directions
 from reffree.studies.keywords import CorrelationKeywords, EncodersOption
-from reffree.util.arrays import Floats
 from reffree.util.declare import Option, declared
 from reffree.util.errors import InputError, listed
 from reffree.util.seeds import rng_for
@@ -163,7 +163,7 @@ def _encoder_table(cases: Cases, speeds: Mapping[str, Row]) -> Table:
                 "truncated": case.embedded.n_truncated / case.corpus.n_units,
                 "anisotropy": found.random_cosine,
                 "effective_dimension": found.effective_dimension,
-                "consecutive_gain": _mean_of_defined(found.consecutive_gain),
+                "consecutive_gain": float(mean_defined(found.consecutive_gain, 0)),
                 **speeds.get(encoder, {}),
             }
         )
@@ -265,7 +265,7 @@ def _cross_table(cases: Cases, settings: CaseSettings) -> Table:
         gold = [m.system for m in case.members].index(GOLD)
         for metric in case.free:
             found = case.pools["cohesion"].corpus(metric, case.gold[0], "pearson")
-            beyond = _mean_of_defined(losses[metric][seekers]) - losses[metric][gold]
+            beyond = float(mean_defined(losses[metric][seekers], 0)) - losses[metric][gold]
             rows.append((corpus, made_with, scored_with, metric, found.value, found.ci, beyond))
     fields = [
         *columns("text", "corpus", made_with="made with", scored_with="scored with"),
@@ -277,18 +277,8 @@ def _cross_table(cases: Cases, settings: CaseSettings) -> Table:
     return Table.of("cross", title, fields, rows)
 
 
-def _mean_of_defined(values: Floats) -> float:
-    """Return NaN where none is defined."""
-    defined = values[~np.isnan(values)]
-    return float(defined.mean()) if len(defined) else float("nan")
-
-
 def _answer(
-    base: Result,
-    differences: Table,
-    agreement: Table,
-    cross: Table,
-    encoders: Sequence[str],
+    base: Result, differences: Table, agreement: Table, cross: Table, encoders: Sequence[str]
 ) -> tuple[str, ...]:
     means = {}
     for encoder in encoders:

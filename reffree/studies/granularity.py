@@ -155,7 +155,6 @@ def _parse_metrics(
     names: Sequence[str], length: float | None, evidence: str, seed: int
 ) -> dict[str, Expected]:
     """Every metric once, with the length and the evidence that go for all."""
-    known = [each.name for each in EXPECTED]
     if length is not None:
         check_number("length", length, 1, remedy="leave it out where it is not known")
         length = float(length)
@@ -164,7 +163,7 @@ def _parse_metrics(
         if not isinstance(metric, Expected):
             raise OptionError(
                 f"the metric {spelling(metric)!r}",
-                expected=" or ".join(known),
+                expected=" or ".join(each.name for each in EXPECTED),
                 remedy="only expected errors can be followed along the number of segments",
             )
         if metric.pool_d != "mean":
@@ -213,10 +212,9 @@ def _follow(
         check_embeddings(x, document.id)
     # The metrics themselves, whose expectations these are, where any document has gold.
     against: dict[str, GoldMetric] = {}
+    gold = None
     if any(document.references for document in corpus):
         against = {n: GOLD_METRICS[n]() for n in map(gold_name, metrics.values())}
-    gold = None
-    if against:
         gold = scores_of(corpus, MetricSet(tuple(against), {}, against), ScoreSettings())
     # The same resamples as of reffree score, so that intervals agree.
     bootstrap = DocumentBootstrap(len(corpus), np.random.default_rng(settings.seed))
@@ -241,11 +239,8 @@ def _follow(
                     for i, number in enumerate(assumed.of_documents[:, d]):
                         values[i, :, d] = metric.scores(posterior.at(number), masses[d])
                 advance(1)
-            curves.append(
-                GranularityCurves(
-                    part.name, metric, corpus, assumed, values, overall, span, gold, bootstrap
-                )
-            )
+            found = (metric, corpus, assumed, values, overall, span, gold, bootstrap)
+            curves.append(GranularityCurves(part.name, *found))
     every = MetricSet((*metrics, *against), dict(metrics), against)
     signature = Signature.of(every, corpus, embedded, seed=settings.seed)
     return StudiedCorpus(part.name, corpus, embedded, signature), curves
@@ -295,11 +290,8 @@ class AssumedSegments:
             float(np.mean([len(s) for s, kept in zip(each, is_defined, strict=True) if kept]))
             for each in corpus.hypotheses.values()
         ]
-        golds = [
-            float(np.mean([len(each) for each in document.references]))
-            for document, kept in zip(corpus, is_defined, strict=True)
-            if kept and document.references
-        ]
+        defined = [d for d, kept in zip(corpus, is_defined, strict=True) if kept and d.references]
+        golds = [np.mean([len(each) for each in document.references]) for document in defined]
         gold = float(np.mean(golds)) if golds else None
         grid = np.geomspace(min(LOW, highest / 2), highest, POINTS)
         numbers = np.array([*grid, *own, *([] if gold is None else [gold])])
@@ -319,15 +311,13 @@ def parts_of(number: float, share: Floats, most: Floats) -> Floats:
     low, high = np.log(FEWEST / share.max()), np.log((most / share).max())
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        if np.clip(np.exp(middle) * share, FEWEST, most).mean() < number:
-            low = middle
-        else:
-            high = middle
+        is_below = np.clip(np.exp(middle) * share, FEWEST, most).mean() < number
+        low, high = (middle, high) if is_below else (low, middle)
     parts: Floats = np.clip(np.exp(high) * share, FEWEST, most)
     return parts
 
 
-@dataclass(frozen=True)
+@dataclass
 class GranularityCurves:
     """One metric of all systems of a corpus, over assumed numbers of segments; NaN where short."""
 
@@ -346,36 +336,14 @@ class GranularityCurves:
         """The corpus and the metric with its options, as columns."""
         return {"corpus": self.corpus_name, "metric": spelling(self.metric)}
 
-    @property
-    def systems(self) -> list[str]:
-        """Their names, gold first where every document has it."""
-        return list(self.corpus.hypotheses)
-
-    @property
-    def rivals(self) -> list[int]:
-        """Systems among which the best is looked for: gold is none of them."""
-        return [s for s, name in enumerate(self.systems) if name != GOLD]
-
-    @property
-    def grid(self) -> Floats:
-        """Numbers of segments at which systems are compared."""
-        return self.assumed.numbers[:POINTS]
-
-    @cached_property
-    def means(self) -> Floats:
-        """Mean over documents: (x, systems)."""
-        means: Floats = np.nanmean(self.values, axis=2)
-        return means
-
-    @property
-    def mean_span(self) -> list[float]:
-        """Fewest, mean and most segments a document that the metric assumes."""
-        return [float(np.nanmean(row)) for row in self.span]
-
-    @property
-    def losses(self) -> Floats:
-        """Means turned so that lower is better."""
-        return self.means * self.metric.orientation.slope
+    def __post_init__(self) -> None:
+        """Take means over documents, and turn them so that lower is better: (x, systems)."""
+        self.systems = list(self.corpus.hypotheses)  # gold first where every document has it
+        self.rivals = [s for s, name in enumerate(self.systems) if name != GOLD]
+        self.grid = self.assumed.numbers[:POINTS]
+        self.means: Floats = np.nanmean(self.values, axis=2)
+        self.losses = self.means * self.metric.orientation.slope
+        self.mean_span = [float(np.nanmean(row)) for row in self.span]
 
     def real(self, system: int) -> CorpusScore | None:
         """Score of a system against gold, where there is gold."""
@@ -407,20 +375,21 @@ class GranularityCurves:
         winners = [(g, best) for g in range(POINTS) if (best := self.best(g)) is not None]
         found = _join([(system, g, g) for g, system in winners])
         while True:
-            kept = _join([run for i, run in enumerate(found) if not self._is_passing(found, i)])
+            kept = _join(
+                [
+                    (system, first, last)
+                    for i, (system, first, last) in enumerate(found)
+                    if i in (0, len(found) - 1)
+                    or any(
+                        self.is_clear(g, system, beside)
+                        for beside in (found[i - 1][0], found[i + 1][0])
+                        for g in range(first, last + 1)
+                    )
+                ]
+            )
             if len(kept) == len(found):
                 return found
             found = kept
-
-    def _is_passing(self, stretches: list[tuple[int, int, int]], i: int) -> bool:
-        if i in (0, len(stretches) - 1):
-            return False
-        system, first, last = stretches[i]
-        return not any(
-            self.is_clear(g, system, stretches[j][0])
-            for j in (i - 1, i + 1)
-            for g in range(first, last + 1)
-        )
 
     @cached_property
     def crossings(self) -> list[Row]:
@@ -470,7 +439,14 @@ def _tables(curves: Sequence[GranularityCurves]) -> Iterator[Table]:
     yield Table.of("systems", "Systems: segments a document, and errors", SYSTEMS, rows)
     systems = {f"error of {name}": name for each in curves for name in each.systems}
     title = "Errors by the segments a document that annotators are assumed to make"
-    rows = [row for each in curves for row in _error_rows(each)]
+    rows = []
+    for each in curves:
+        for g, segments in enumerate(each.grid):
+            best = each.best(g)
+            row = {**each.place, "segments": segments}
+            row["best"] = None if best is None else each.systems[best]
+            errors = zip(each.systems, each.means[g], strict=True)
+            rows.append(row | {f"error of {name}": error for name, error in errors})
     yield Table.of("errors", title, (*ERRORS, *columns("number", **systems)), rows)
     title = "Where another system becomes the best"
     rows = [each.place | crossing for each in curves for crossing in each.crossings]
@@ -505,28 +481,16 @@ def _system_rows(curves: GranularityCurves) -> Iterator[Row]:
         }
 
 
-def _error_rows(curves: GranularityCurves) -> Iterator[Row]:
-    for g, segments in enumerate(curves.grid):
-        best = curves.best(g)
-        winner = None if best is None else curves.systems[best]
-        errors = {f"error of {name}": curves.means[g, s] for s, name in enumerate(curves.systems)}
-        yield {**curves.place, "segments": segments, "best": winner, **errors}
-
-
 def _curve_rows(curves: GranularityCurves) -> Iterator[Row]:
     """Every system at the numbers of the grid and at its own."""
     for s, name in enumerate(curves.systems):
         real = curves.real(s)
         for at in (*range(POINTS), POINTS + s):
             low, high = curves.interval(at, s) or (None, None)
-            yield {
-                **curves.place,
-                "system": name,
-                "point": "grid" if at < POINTS else "own",
-                "segments": curves.assumed.numbers[at],
-                **{"value": curves.means[at, s], "low": low, "high": high},
-                "real": None if real is None else real.value,
-            }
+            point = "grid" if at < POINTS else "own"
+            row = {**curves.place, "system": name, "point": point}
+            row |= {"segments": curves.assumed.numbers[at], "value": curves.means[at, s]}
+            yield row | {"low": low, "high": high, "real": None if real is None else real.value}
 
 
 # Sentences
@@ -534,9 +498,8 @@ def _curve_rows(curves: GranularityCurves) -> Iterator[Row]:
 
 def answer(curves: Sequence[GranularityCurves]) -> Iterator[str]:
     """Say which system is the best at which number of segments, and what is known of that."""
-    several = [
-        name for name in ("corpus", "metric") if len({each.place[name] for each in curves}) > 1
-    ]
+    names = ("corpus", "metric")
+    several = [name for name in names if len({each.place[name] for each in curves}) > 1]
     for each in curves:
         where = f"{', '.join(each.place[name] for name in several)}: " if several else ""
         sentences = [_describe_crossing(crossing) for crossing in each.crossings]
@@ -553,19 +516,15 @@ def _describe_crossing(crossing: Row) -> str:
         None if crossing[name] is None else _spell(crossing[name])
         for name in ("at", "start", "end", "clear_to", "clear_from")
     )
+    apart = f"{a} and {b} cannot be told apart"
     if clear_to is None and clear_from is None:
-        return (
-            f"{a} and {b} cannot be told apart from {start} to {end} segments a document, though "
-            f"their curves cross at {at}."
-        )
+        span = f"from {start} to {end} segments a document"
+        return f"{apart} {span}, though their curves cross at {at}."
     if clear_from is None:
         beyond = "" if clear_to == end else f"; from there to {end} they cannot be told apart"
         return f"{a} is better than {b} up to {clear_to} segments a document{beyond}."
     if clear_to is None:
-        return (
-            f"{a} and {b} cannot be told apart up to {clear_from} segments a document; {b} is "
-            "better above."
-        )
+        return f"{apart} up to {clear_from} segments a document; {b} is better above."
     between = f"; between {clear_to} and {clear_from} they cannot be told apart"
     between = "" if crossing["is_adjacent"] else between
     return f"{a} is better up to {at} segments a document, {b} above{between}."
@@ -582,11 +541,8 @@ def _describe_best(curves: GranularityCurves) -> str:
             f"{name} is the only system; of numbers {numbers} its {curves.place['metric']} is "
             f"{_extreme(curves)} at {number}."
         )
-    unclear = [
-        curves.systems[s]
-        for s in others
-        if not all(curves.is_clear(g, best, s) for g in range(POINTS))
-    ]
+    clear = {s: all(curves.is_clear(g, best, s) for g in range(POINTS)) for s in others}
+    unclear = [curves.systems[s] for s in others if not clear[s]]
     if not unclear:
         return f"{name} is better than all others {numbers}."
     return (

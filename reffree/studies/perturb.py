@@ -20,13 +20,12 @@ from reffree.data.perturbation import PERTURBATIONS, Perturbation, parse_perturb
 from reffree.data.perturbation import perturb as perturb_corpus
 from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import Vectors
-from reffree.evaluate.metric_set import choose_metrics
 from reffree.evaluate.result import Result, Table, columns, estimate
 from reffree.evaluate.score import check_gold, scores_of
 from reffree.evaluate.scores import Scores, ScoreSettings
 from reffree.evaluate.signature import Signature
 from reffree.statistics.coefficients import correlation
-from reffree.statistics.curves import SeedBand, band, mean_defined, min_max, monotonicity
+from reffree.statistics.curves import band, mean_defined, monotonicity
 from reffree.statistics.losses import MeanOverDocuments, SystemLosses
 from reffree.statistics.paired import holm, paired_tests
 from reffree.statistics.resampling import (
@@ -36,12 +35,7 @@ from reffree.statistics.resampling import (
     resampled_documents,
 )
 from reffree.studies.keywords import StudyKeywords, UnsegmentedOption, metric_option
-from reffree.studies.study import (
-    StudiedCorpus,
-    StudySettings,
-    corpus_parts,
-    study_result,
-)
+from reffree.studies.study import StudiedCorpus, StudySettings, corpus_parts, study_result
 from reffree.util.bounds import Bounds
 from reffree.util.declare import Option, declared
 from reffree.util.errors import InputError, OptionError, UnknownNameError, counted, listed
@@ -152,7 +146,7 @@ def perturb(
     parts = corpus_parts(corpora, embeddings, settings)
     for part in parts:
         check_source(part.corpus, source)
-        chosen = choose_metrics(metrics, part.corpus, seed=settings.seed, offline=settings.offline)
+        chosen = settings.choose_metrics(metrics, part.corpus)
         check_gold(part.corpus, chosen)
         free = chosen.reference_free
         part.check(free.values(), (), settings, needs_vectors=bool(free))
@@ -163,7 +157,7 @@ def perturb(
     for part in parts:
         own = wanted if strengths is not None else fit_strengths(wanted, part.corpus, source)
         grid, at, steps = build_grid(part.corpus, own, draws, source, settings.progress)
-        chosen = choose_metrics(metrics, grid, seed=settings.seed, offline=settings.offline)
+        chosen = settings.choose_metrics(metrics, grid)
         scores = scores_of(grid, chosen, how, part.vectors, settings.progress)
         signature = Signature.of(
             chosen, part.corpus, scores.embedded, unsegmented=unsegmented, seed=settings.seed
@@ -176,11 +170,13 @@ def perturb(
     # What was done somewhere: without strengths given, corpora of few boundaries have fewer.
     done = {kind: max((own[kind] for own in by_corpus.values()), key=len) for kind in wanted}
     title = f"Loss against strength of perturbation of {source}"
-    first_worse = [
-        f"{c['first']:g}" if c["first"] is not None and c["role"] != "sentinel" else None
-        for c in curves
-    ]
-    rows = [{**c, "first": first} for c, first in zip(curves, first_worse, strict=True)]
+    rows = []
+    for curve in curves:
+        has_first = curve["first"] is not None and curve["role"] != "sentinel"
+        rows.append({**curve, "first": f"{curve['first']:g}" if has_first else None})
+    listed_strengths = {
+        kind: ",".join(f"{each:g}" for each in values) for kind, values in done.items()
+    }
     fitted = {} if strengths is not None else {"strengths": "fitted"}
     return study_result(
         "perturb",
@@ -198,10 +194,7 @@ def perturb(
         ],
         signature={
             "source": source,
-            "perturbations": "+".join(
-                f"{kind}({','.join(f'{each:g}' for each in values)})"
-                for kind, values in done.items()
-            ),
+            "perturbations": "+".join(f"{k}({values})" for k, values in listed_strengths.items()),
             **fitted,
             "seeds": f"{seeds}",
             "test": f"paired-permutation+holm({ALPHA:g})",
@@ -288,11 +281,8 @@ def fit_strengths(
 
     More edits than that are not possible in most documents. Distances and shares stay.
     """
-    n_boundaries = [
-        len(segmentation) - 1
-        for document in corpus
-        for segmentation in (document.references if source == GOLD else [document.systems[source]])
-    ]
+    cuts = [d.references if source == GOLD else [d.systems[source]] for d in corpus]
+    n_boundaries = [len(each) - 1 for of_document in cuts for each in of_document]
     most = max(1, sum(n_boundaries) // len(n_boundaries))
     return {
         kind: tuple(s for s in wanted if _option(kind) != "k" or s <= most)
@@ -302,12 +292,10 @@ def fit_strengths(
 
 def check_source(corpus: Corpus, source: str) -> None:
     """Refuse to perturb a system that is not there, and gold that is not complete."""
-    if source != GOLD:
-        if source not in corpus.hypotheses:
-            raise UnknownNameError("system", source, corpus.hypotheses)
-        return
-    for document in corpus:
-        if document.gold is None and not document.golds:
+    if source != GOLD and source not in corpus.hypotheses:
+        raise UnknownNameError("system", source, corpus.hypotheses)
+    for document in corpus if source == GOLD else ():
+        if not document.references:
             raise InputError(
                 "no gold to perturb",
                 expected="gold in every document",
@@ -433,16 +421,22 @@ def describe_curve(
     own = correlation(x, by_document, "spearman")  # (documents,)
     has_own = ~np.isnan(own)
     behind = (~np.isnan(by_document)).sum(0)
+    known = by_document[has_own]  # NaN is no fall
+    slack = EQUAL * np.fmax.reduce(np.abs(known), axis=None, initial=0.0)
+    falls = (known < np.fmax.accumulate(known, axis=1) - slack).any(1)
+    # The mean curve is mapped onto [0, 1] and its band alike; the band may reach beyond.
+    best, worst = np.fmin.reduce(raw.mean), np.fmax.reduce(raw.mean)
+    span = worst - best if worst > best else np.nan
     first, out_of_reach = _first_worse(losses, at, seed)
     return {
         "strengths": strengths,
         "raw": raw,
-        "scaled": _scale(raw),
+        "scaled": [(each - best) / span for each in (raw.mean, raw.low, raw.high)],
         "rho": rho,
         "rho_ci": rho_ci,
         "rho_seeds": rho_seeds,
         "rho_documents": float(own[has_own].mean()) if has_own.any() else None,
-        "monotone": float(_never_falls(by_document[has_own]).mean()) if has_own.any() else None,
+        "monotone": 1 - float(falls.mean()) if has_own.any() else None,
         "documents": int(has_own.sum()),
         "fewest": int(behind.min()),
         "most": int(behind.max()),
@@ -451,22 +445,6 @@ def describe_curve(
         "rises": rho_ci is not None and rho_ci[0] > 0,
         "falls": rho_ci is not None and rho_ci[1] < 0,
     }
-
-
-def _scale(raw: SeedBand) -> SeedBand:
-    """Map the mean curve onto [0, 1] and its band alike; the band may reach beyond."""
-    best = np.fmin.reduce(raw.mean)
-    span = np.fmax.reduce(raw.mean) - best
-    factor = 1 / span if span > 0 else np.nan
-    low, high = ((bound - best) * factor for bound in (raw.low, raw.high))
-    return SeedBand(min_max(raw.mean), low, high, raw.n_seeds)
-
-
-def _never_falls(curves: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Say which curves (documents, k) never fall below what they had reached, NaN left out."""
-    slack = EQUAL * np.fmax.reduce(np.abs(curves), axis=None)
-    falls: NDArray[np.bool_] = (curves < np.fmax.accumulate(curves, axis=1) - slack).any(1)
-    return ~falls
 
 
 def _first_worse(losses: SystemLosses, at: NDArray[np.intp], seed: int) -> tuple[int | None, bool]:
@@ -490,14 +468,13 @@ def _first_worse(losses: SystemLosses, at: NDArray[np.intp], seed: int) -> tuple
 
 def _points(curve: Row) -> Iterator[tuple[Any, ...]]:
     """Yield a row per strength; a metric that is better when higher has its own value back."""
-    raw, scaled = curve["raw"], curve["scaled"]
-    low, value, high = raw.low, raw.mean, raw.high
+    raw = curve["raw"]
+    numbers = [raw.mean, raw.low, raw.high]
     if curve["direction"] == "higher":
-        low, value, high = -high, -value, -low
+        numbers = [-raw.mean, -raw.high, -raw.low]
     for j, strength in enumerate(curve["strengths"]):
-        numbers = (value, low, high, scaled.mean, scaled.low, scaled.high)
         place = (curve["corpus"], curve["kind"], strength, curve["metric"])
-        yield (*place, *(each[j] for each in numbers))
+        yield (*place, *(each[j] for each in (*numbers, *curve["scaled"])))
 
 
 def _answer(curves: Sequence[Row], source: str) -> Iterator[str]:
@@ -525,7 +502,17 @@ def _answer(curves: Sequence[Row], source: str) -> Iterator[str]:
                     f"with {kind} either: there, strength does not measure damage (the notes count "
                     "the edits that were not possible)."
                 )
-    yield from _sentinel_answer(curves, source)
+    # Where the number of segments follows strength, curves prove less.
+    sizes = [curve for curve in curves if curve["metric"] == SENTINEL]
+    changing = dict.fromkeys(c["kind"] for c in sizes if np.ptp(c["raw"].mean) > 0)
+    keeping = [c["kind"] for c in sizes if c["kind"] not in changing]
+    if changing:
+        verb = "changes" if len(changing) == 1 else "change"
+        keep = f"; {listed(dict.fromkeys(keeping))} did not" if keeping else ""
+        yield (
+            f"{listed(changing).capitalize()} {verb} the number of segments of {source}, so a "
+            f"metric that only counts them would follow as well{keep}."
+        )
 
 
 def _outcome(curves: Sequence[Row], n_corpora: int) -> str:
@@ -551,31 +538,14 @@ def _outcome(curves: Sequence[Row], n_corpora: int) -> str:
 
 def _steady(curves: Mapping[str, Sequence[Row]]) -> str:
     """Say whose mean curve never falls, among the losses that correlate with strength."""
-
-    def never_falls(curve: Row) -> bool:
-        mean = curve["raw"].mean
-        return not (np.diff(mean[~np.isnan(mean)]) < 0).any()
-
     if not any(curve["rises"] for own in curves.values() for curve in own):
         return ""
-    steady = [m for m, own in curves.items() if all(c["rises"] and never_falls(c) for c in own)]
+    steady = []
+    for metric, own in curves.items():
+        means = [each["raw"].mean[~np.isnan(each["raw"].mean)] for each in own if each["rises"]]
+        if len(means) == len(own) and not any((np.diff(mean) < 0).any() for mean in means):
+            steady.append(metric)
     return f"; only that of {listed(steady)} never falls" if steady else "; each falls somewhere"
-
-
-def _sentinel_answer(curves: Sequence[Row], source: str) -> Iterator[str]:
-    """Where the number of segments follows strength, curves prove less."""
-    changing: list[str] = []
-    keeping: list[str] = []
-    for kind in dict.fromkeys(curve["kind"] for curve in curves):
-        own = [c for c in curves if c["kind"] == kind and c["metric"] == SENTINEL]
-        (changing if any(np.ptp(c["raw"].mean) > 0 for c in own) else keeping).append(kind)
-    if changing:
-        verb = "changes" if len(changing) == 1 else "change"
-        keep = f"; {listed(keeping)} did not" if keeping else ""
-        yield (
-            f"{listed(changing).capitalize()} {verb} the number of segments of {source}, so a "
-            f"metric that only counts them would follow as well{keep}."
-        )
 
 
 def _edit_notes(edits: Sequence[Row], sizes: Mapping[str, int], unsegmented: str) -> Iterator[str]:
@@ -605,10 +575,10 @@ def _edit_notes(edits: Sequence[Row], sizes: Mapping[str, int], unsegmented: str
 
 def _curve_notes(curves: Sequence[Row]) -> Iterator[str]:
     """Say where curves stand on shifting ground."""
-    shifting: dict[tuple[str, str, int, int], list[str]] = {}
+    shifting: dict[tuple[Any, ...], list[str]] = {}
     for curve in curves:
         if curve["fewest"] < curve["most"]:
-            key = (curve["corpus"], curve["kind"], curve["fewest"], curve["most"])
+            key = tuple(curve[name] for name in ("corpus", "kind", "fewest", "most"))
             shifting.setdefault(key, []).append(curve["metric"])
     for (corpus, kind, fewest, most), names in shifting.items():
         yield (

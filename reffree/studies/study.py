@@ -17,6 +17,7 @@ from reffree.encoders.embed import (
 )
 from reffree.encoders.options import EncoderOptions
 from reffree.evaluate.corpus_counts import CorpusCounts
+from reffree.evaluate.metric_set import MetricSet, choose_metrics
 from reffree.evaluate.notes import dropped_notes
 from reffree.evaluate.result import DocumentText, Result, Table
 from reffree.evaluate.signature import Signature
@@ -33,6 +34,10 @@ class StudySettings(EncoderOptions):
 
     seed: int = 0
     progress: Progress = no_progress
+
+    def choose_metrics(self, names: Sequence[str] | None, corpus: Corpus) -> MetricSet:
+        """Choose metrics with this seed, from the network only where that is allowed."""
+        return choose_metrics(names, corpus, seed=self.seed, offline=self.offline)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +135,18 @@ def check_study(corpora: Mapping[str, Corpus], vectors: Mapping[str, object] | N
     for name in vectors or ():
         if name not in corpora:
             raise UnknownNameError("corpus", name, corpora)
+
+
+def require_gold(corpus: Corpus, purpose: str, remedy: str) -> None:
+    """Refuse a document without gold, of one or several annotators; ``purpose`` says what for."""
+    for document in corpus:
+        if not document.references:
+            raise InputError(
+                "a document without gold",
+                expected=f"gold in every document, {purpose}",
+                remedy=remedy,
+                place=document.place,
+            )
 
 
 def study_result(

@@ -1,14 +1,7 @@
 """Numbers that users give, and how large they may be.
 
-A number of a metric's or a method's own is checked where its dataclass is made (`check_whole`,
-`check_number`); a keyword of a study says its bounds beside its type, and function, command and
-study file take them from there:
-
->>> @within_bounds
-... def study(*, resamples: Annotated[int, Bounds(100, 1000)] = 100) -> int:
-...     return resamples
->>> bounds_of(study)
-{'resamples': Bounds(least=100, most=1000)}
+A number says its bounds beside its type, as in ``k: Annotated[int, Bounds(1)]``: `naming` and
+`declare` read them. What has others is checked where it is made (`check_whole`, `check_number`).
 
 A small file can ask for much memory, and a number on the command line for much time: beyond
 `LIMITS` a mistake or a trap is likelier. Whoever means it raises the limit for a run:
@@ -23,7 +16,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, wraps
+from functools import wraps
 from inspect import signature
 from numbers import Integral, Real
 from typing import (
@@ -31,10 +24,8 @@ from typing import (
     Any,
     ParamSpec,
     TypeVar,
-    Unpack,
     get_args,
     get_origin,
-    get_type_hints,
 )
 
 from reffree.util.errors import InputError, OptionError, Place, UnknownNameError, shorten
@@ -92,20 +83,8 @@ def _plain_whole(value: object) -> object:
 MOST_SEED = 2**53  # what any reader of JSON takes for a whole number
 
 Seed = Annotated[int, Bounds(0, MOST_SEED)]
-Resamples = Annotated[int, Bounds(100, 100_000)]
-Repetitions = Annotated[int, Bounds(1, 10_000)]
-Folds = Annotated[int, Bounds(2, 1_000)]
 Count = Annotated[int, Bounds(0)]
 Positive = Annotated[int, Bounds(1)]
-
-
-def bounds_of(function: Callable[..., Any]) -> dict[str, Bounds]:
-    """Return the keywords of a function that have bounds, those in ``Unpack`` included."""
-    hints = get_type_hints(function, include_extras=True)
-    for hint in list(hints.values()):
-        if get_origin(hint) is Unpack:
-            hints |= get_type_hints(get_args(hint)[0], include_extras=True)
-    return {name: bounds for name, hint in hints.items() if (bounds := bounds_in(hint)) is not None}
 
 
 def bounds_in(hint: object) -> Bounds | None:
@@ -146,21 +125,6 @@ def with_keywords(more: type) -> Callable[[Callable[P, R]], Callable[P, R]]:
         return checked
 
     return decorate
-
-
-def within_bounds(function: Callable[P, R]) -> Callable[P, R]:
-    """Make a function refuse keywords out of their bounds before it does anything."""
-    limits = cache(bounds_of)
-
-    @wraps(function)
-    def bounded(*args: P.args, **keywords: P.kwargs) -> R:
-        for option, bounds in limits(function).items():
-            if option in keywords:
-                value = keywords[option]
-                check_whole(option, value, bounds.least, bounds.most)
-        return function(*args, **keywords)
-
-    return bounded
 
 
 def check_whole(

@@ -67,6 +67,14 @@ class InputError(ReffreeError):
         super().__init__(f"{where}found {found}; expected {expected}; {remedy}")
 
 
+CHECK = "check the file's format"
+
+
+def mistake(place: Place | None, found: str, expected: str, remedy: str = CHECK) -> InputError:
+    """Return the error for something in a file or a value that is not as it should be."""
+    return InputError(found, expected=expected, remedy=remedy, place=place)
+
+
 class OptionError(InputError):
     """An option's value is not one of those that exist."""
 

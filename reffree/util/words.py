@@ -109,6 +109,12 @@ class Lexicon(dict[str, int]):
         )
 
 
+@cache
+def english() -> Lexicon:
+    """Return the English words read so far; stemming takes longest."""
+    return Lexicon("english")
+
+
 def language_of(texts: Iterable[str]) -> Language | None:
     """Return the language whose stop words are most frequent; None where it is not clear.
 

@@ -32,11 +32,6 @@ def test_sentences_are_split_at_their_ends_only():
     assert len(found) == 10
 
 
-@pytest.mark.parametrize("text", ["", " \n\t ", "\n\n"])
-def test_nothing_has_no_sentences(text):
-    assert sentences(text) == []
-
-
 def test_abbreviations_are_those_of_the_language():
     text = "Am 3. Mai kam er. Gut."
     assert [text[a:b] for a, b in sentences(text, "de")] == ["Am 3. Mai kam er.", "Gut."]
@@ -85,19 +80,6 @@ def test_text_may_be_missing_between_chunks():
     assert locate(text, ["One.", "Three."]) == [(0, 4), (13, 19)]
     # A short chunk that also ends the one before is not taken for an overlap.
     assert locate("he said so. so", ["he said so", "so"]) == [(0, 10), (12, 14)]
-
-
-@pytest.mark.parametrize(
-    ("text", "chunks", "spans"),
-    [
-        ("One. Two. Three.", ["One. Two.", "Two. Three."], [(0, 9), (5, 16)]),
-        ("One. Two.\n\nThree.", ["One. Two.", "Two. Three."], [(0, 9), (5, 17)]),
-        # What follows immediately is no overlap, though it could be one.
-        ("ab ab ab", ["ab", "ab", "ab"], [(0, 2), (3, 5), (6, 8)]),
-    ],
-)
-def test_overlapping_chunks_are_found(text, chunks, spans):
-    assert locate(text, chunks) == spans
 
 
 @pytest.mark.parametrize(
@@ -166,10 +148,6 @@ def test_what_is_neither_chunks_nor_spans_is_refused(returned, part):
     assert part in refusal(spans_of, "One. Two.", returned)
 
 
-def test_spans_may_be_numpy_integers():
-    assert spans_of("One. Two.", np.array([[0, 5], [5, 9]])) == [(0, 4), (5, 9)]
-
-
 # Snapping
 
 
@@ -214,32 +192,6 @@ def test_snapping_follows_the_definition(case):
         furthest=max(distances, default=0),
         outside=outside,
     )
-
-
-@given(st.lists(st.integers(1, 6), min_size=1, max_size=6).map(Segmentation), st.data())
-def test_the_spans_of_segments_snap_to_them(segmentation, data):
-    n = segmentation.n_units
-    lengths = data.draw(st.lists(st.integers(1, 20), min_size=n, max_size=n))
-    edges = [sum(lengths[:i]) for i in range(n + 1)]
-    chunks = list(pairwise([edges[b] for b in (0, *segmentation.boundaries, n)]))
-    assert snap(chunks, list(pairwise(edges)))[0] == segmentation
-
-
-@pytest.mark.parametrize(
-    ("chunks", "masses"),
-    [
-        ([(0, 4), (4, 5), (5, 19), (19, 30)], (2, 1)),  # two inside one sentence merge
-        ([(10, 20), (20, 30)], (2, 1)),  # what is before the first chunk belongs to it
-        ([(20, 30)], (3,)),
-        ([(0, 14), (14, 30)], (1, 2)),
-        ([(0, 15), (15, 30)], (1, 2)),
-        ([(0, 16), (16, 30)], (2, 1)),
-        ([(0, 5), (5, 30)], (3,)),
-        ([(0, 6), (6, 30)], (1, 2)),  # of two equally near, 5 above, it is the earlier
-    ],
-)
-def test_chunks_start_at_the_nearest_sentence(chunks, masses):
-    assert snap(chunks, [(0, 10), (10, 20), (20, 30)])[0].masses == masses
 
 
 def test_the_report_is_a_sentence():

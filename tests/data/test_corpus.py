@@ -64,11 +64,7 @@ AT = "c.jsonl, line 3, document 'm1': found "
         ({"speakers": ["A"]}, AT + "1 speaker; expected 2 strings, one for every unit; "),
         ({"speakers": "AB"}, AT + "str as speakers; "),
         ({"speakers": ["A", 1]}, AT + "a speaker that is not a string; "),
-        (
-            {"gold": [3]},
-            "c.jsonl, line 3, system 'gold', document 'm1': found a segmentation that covers 3 "
-            "units; expected 2, the number of units in the document; ",
-        ),
+        ({"gold": [3]}, "c.jsonl, line 3, system 'gold', document 'm1': found a segmentation that"),
         (
             {"systems": {"s": [1, 0, 1]}},
             "c.jsonl, line 3, system 's', document 'm1': found the segment length 0; ",
@@ -106,23 +102,12 @@ def test_masses_may_cover_the_units_with_text_only():
     assert "covers 2 units; expected 4" in refusal(lambda: made.align([1, 1]))
 
 
-def test_no_documents():
-    assert refusal(lambda: Corpus(())).startswith("found no documents; expected at least one; ")
-
-
 def test_duplicate_documents_name_both_places():
     first = document(place=Place("a.jsonl", 2))
     again = document(place=Place("b.jsonl", 5))
     assert refusal(lambda: Corpus((first, again))) == (
         "b.jsonl, line 5, document 'm1': found the id a second time, first at a.jsonl, line 2; "
         "expected every document once; rename or remove one of the two"
-    )
-
-
-def test_a_system_missing_in_one_document():
-    parts = (document("m1", systems={"s": [4]}), document("m2", place=Place("a.jsonl", 2)))
-    assert refusal(lambda: Corpus(parts)).startswith(
-        "a.jsonl, line 2, system 's', document 'm2': found no segmentation (1 of 2 documents lack "
     )
 
 
@@ -155,11 +140,6 @@ def test_with_system_adds_without_touching_the_corpus():
     assert before.hypotheses == {}
 
 
-def test_with_system_reindexes_over_dropped_units():
-    made = Corpus((Document.build("m", ["a", "", "b"]),)).with_system("s", {"m": [2, 1]})
-    assert made.hypotheses["s"] == (Segmentation((1, 1)),)
-
-
 @pytest.mark.parametrize(
     ("name", "segmentations", "sentence"),
     [
@@ -169,11 +149,7 @@ def test_with_system_reindexes_over_dropped_units():
             "s.jsonl, line 9, system 's', document 'm3': found a document that the corpus does "
             "not have; expected one of its 2 ids, such as 'm1'; ",
         ),
-        (
-            "s",
-            {"m1": [4]},
-            "s.jsonl, system 's', document 'm2': found no segmentation (1 of 2 documents lack it);",
-        ),
+        ("s", {"m1": [4]}, "s.jsonl, system 's', document 'm2': found no segmentation (1 of 2 doc"),
         (
             "s",
             {"m1": [4], "m2": [1, 2]},
@@ -198,19 +174,10 @@ def test_merge_keeps_order_and_notes_and_refuses_repeats():
     assert [doc.id for doc in merged.documents] == ["a", "b"]
     assert merged.notes == ("x", "y")
     assert "found the id a second time" in refusal(lambda: Corpus.merge([one, one]))
-
-
-def test_merge_refuses_a_system_that_one_corpus_lacks():
+    assert refusal(lambda: Corpus(())).startswith("found no documents; expected at least one; ")
     parts = [Corpus((document("m1", systems={"s": [4]}),)), Corpus((document("m2"),))]
     assert refusal(lambda: Corpus.merge(parts)) == (
         "system 's', document 'm2': found no segmentation (1 of 2 documents lack it); expected one "
         "for every document of the corpus; add the missing ones, so that systems are compared on "
         "the same text"
     )
-
-
-def test_what_is_made_of_a_corpus_is_not_checked_again():
-    twice = Corpus.of_checked([document("m1"), document("m1")])  # no corpus that can be read
-    assert len(twice.only_systems([])) == 2
-    assert list(twice.with_system("s", {"m1": [4]}).hypotheses) == ["s"]
-    assert "the id a second time" in refusal(lambda: Corpus(twice.documents))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import FrozenInstanceError
 from functools import partial
 from itertools import pairwise
 
@@ -22,7 +21,6 @@ from reffree.data.perturbation import (
     Removal,
     Replacement,
     Transposition,
-    _rounded,
     edit_boundaries,
     label,
     parse_perturbation,
@@ -83,22 +81,15 @@ def equally_likely(outcomes, possible):
 
 @given(segmentations(), st.integers(0, 10), st.integers(0, 99))
 @examples(150)
-def test_removal_is_one_of_all_removals(source, k, seed):
-    result = Removal(k=k)(source, seeded(seed))
-    assert places(result.segmentation) in oracles.removals(source.boundaries, k)
-    n = len(source.boundaries)
-    assert result.done == EditCounts(removed=min(k, n))
-    assert result.not_done == EditCounts(removed=max(0, k - n))
-
-
-@given(segmentations(), st.integers(0, 10), st.integers(0, 99))
-@examples(150)
-def test_insertion_is_one_of_all_insertions(source, k, seed):
-    result = Insertion(k=k)(source, seeded(seed))
-    assert places(result.segmentation) in oracles.insertions(source.boundaries, source.n_units, k)
-    free = source.n_units - len(source)
-    assert result.done == EditCounts(inserted=min(k, free))
-    assert result.not_done == EditCounts(inserted=max(0, k - free))
+def test_removal_and_insertion_are_one_of_all(source, k, seed):
+    n, free = len(source.boundaries), source.n_units - len(source)
+    removed, inserted = Removal(k=k)(source, seeded(seed)), Insertion(k=k)(source, seeded(seed))
+    assert places(removed.segmentation) in oracles.removals(source.boundaries, k)
+    assert places(inserted.segmentation) in oracles.insertions(source.boundaries, source.n_units, k)
+    assert removed.done == EditCounts(removed=min(k, n))
+    assert removed.not_done == EditCounts(removed=max(0, k - n))
+    assert inserted.done == EditCounts(inserted=min(k, free))
+    assert inserted.not_done == EditCounts(inserted=max(0, k - free))
 
 
 @given(segmentations(8), st.integers(0, 8), st.integers(0, 99))
@@ -168,22 +159,6 @@ def test_no_boundary_is_both_removed_and_moved(source, asked, distance):
     assert len(new - old) == done.inserted + done.moved
 
 
-@given(segmentations(60), st.integers(1, 8), st.integers(0, 20), st.integers(0, 99))
-@examples(100)
-def test_boundaries_move_by_exactly_the_distance(source, distance, k, seed):
-    """The moved can be paired off with new places at the distance."""
-    result = Transposition(k=k, distance=distance)(source, seeded(seed))
-    assert result.done.moved + result.not_done.moved == k
-    left = sorted(places(source) - places(result.segmentation))
-    new = places(result.segmentation) - places(source)
-    assert len(left) == len(new) == result.done.moved
-    # From the left each place is settled: only the next boundary can have gone left to it.
-    for boundary in left:
-        place = boundary - distance if boundary - distance in new else boundary + distance
-        assert place in new
-        new -= {place}
-
-
 @pytest.mark.parametrize(
     "perturbation", [Replacement(k=3), Replacement(share=0.6), Mixture(share=1.0)], ids=label
 )
@@ -195,12 +170,6 @@ def test_density_is_preserved(perturbation, source, seed):
     result = perturbation(source, seeded(seed))
     assert len(result.segmentation) == len(source)
     assert result.done.removed == result.done.inserted
-
-
-@given(segmentations(30), st.integers(0, 9), st.integers(0, 99))
-@examples(60)
-def test_transposition_keeps_the_number_of_boundaries(source, distance, seed):
-    assert len(Transposition(distance=distance)(source, seeded(seed)).segmentation) == len(source)
 
 
 @pytest.mark.parametrize(
@@ -219,24 +188,6 @@ def test_strength_0_changes_nothing(text, source):
     assert result.done == result.not_done == EditCounts()
 
 
-def test_everything_that_can_be_asked_of_one_unit_is_counted():
-    one = Segmentation((1,))
-    assert Removal(k=2)(one, seeded()).not_done == EditCounts(removed=2)
-    assert Insertion(k=2)(one, seeded()).not_done == EditCounts(inserted=2)
-    assert Replacement(k=2)(one, seeded()).not_done == EditCounts(removed=2, inserted=2)
-    assert Transposition(k=2, distance=2)(one, seeded()).not_done == EditCounts(moved=2)
-    assert Transposition(distance=2)(one, seeded()).not_done == EditCounts()
-
-
-def test_singletons_have_nowhere_to_go():
-    singletons = Segmentation((1,) * 6)
-    result = Transposition(distance=2)(singletons, seeded())
-    assert result.segmentation == singletons
-    assert result.not_done == EditCounts(moved=5)
-    assert Replacement(k=2)(singletons, seeded()).segmentation == singletons
-    assert Insertion(k=2)(singletons, seeded()).not_done == EditCounts(inserted=2)
-
-
 def test_a_boundary_does_not_take_the_place_another_leaves():
     """3 → 5 and 5 → 3 would call gold perturbed."""
     for seed in range(20):
@@ -244,34 +195,21 @@ def test_a_boundary_does_not_take_the_place_another_leaves():
         assert result.segmentation == cut([1, 7], 8)
 
 
-def test_the_edge_turns_a_boundary_round():
-    for seed in range(20):
-        assert Transposition(distance=2)(cut([2], 9), seeded(seed)).segmentation == cut([4], 9)
-        assert Transposition(distance=2)(cut([7], 9), seeded(seed)).segmentation == cut([5], 9)
-        result = Transposition(distance=4)(cut([4], 8), seeded(seed))
-        assert result.segmentation == cut([4], 8)
-        assert result.not_done == EditCounts(moved=1)
-
-
 # How likely -----------------------------------------------------------------------------------
 
 
-def test_every_removal_is_equally_likely():
-    source, rng = cut([1, 4, 6, 7, 10], 12), seeded(1)
-    outcomes = [places(Removal(k=2)(source, rng).segmentation) for _ in range(4000)]
-    assert equally_likely(outcomes, oracles.removals(source.boundaries, 2))
-
-
-def test_every_insertion_is_equally_likely():
-    source, rng = cut([1, 4], 8), seeded(2)
-    outcomes = [places(Insertion(k=2)(source, rng).segmentation) for _ in range(4000)]
-    assert equally_likely(outcomes, oracles.insertions(source.boundaries, 8, 2))
-
-
-def test_every_replacement_is_equally_likely():
-    source, rng = cut([1, 4, 5], 7), seeded(3)
-    outcomes = [places(Replacement(k=2)(source, rng).segmentation) for _ in range(4000)]
-    assert equally_likely(outcomes, oracles.replacements(source.boundaries, 7, 2))
+@pytest.mark.parametrize(
+    ("kind", "boundaries", "n_units", "possible"),
+    [
+        (Removal, [1, 4, 6, 7, 10], 12, lambda b, n: oracles.removals(b, 2)),
+        (Insertion, [1, 4], 8, lambda b, n: oracles.insertions(b, n, 2)),
+        (Replacement, [1, 4, 5], 7, lambda b, n: oracles.replacements(b, n, 2)),
+    ],
+)
+def test_every_outcome_is_equally_likely(kind, boundaries, n_units, possible):
+    source, rng = cut(boundaries, n_units), seeded(1)
+    outcomes = [places(kind(k=2)(source, rng).segmentation) for _ in range(4000)]
+    assert equally_likely(outcomes, possible(boundaries, n_units))
 
 
 @pytest.mark.parametrize(
@@ -306,16 +244,6 @@ def test_directions_are_fair():
     assert binomtest(lefts, 99 * 60).pvalue > ALIKE
 
 
-def test_every_boundary_is_as_likely_to_be_chosen_for_moving():
-    source, rng = cut([5, 10, 15, 20], 25), seeded(6)
-    stayed = Counter()
-    for _ in range(3000):
-        stayed.update(
-            places(Transposition(k=1, distance=1)(source, rng).segmentation) & places(source)
-        )
-    assert chisquare([3000 - stayed[boundary] for boundary in source.boundaries]).pvalue > ALIKE
-
-
 @pytest.mark.parametrize("share", [0.1, 0.25, 0.5, 0.9])
 def test_shares_are_exact_in_the_mean(share):
     """Three boundaries: rounding to the nearest would never remove one in ten."""
@@ -326,37 +254,28 @@ def test_shares_are_exact_in_the_mean(share):
     assert binomtest(sum(removed) - low * draws, draws, 3 * share - low).pvalue > ALIKE
 
 
-def test_a_mixture_does_each_thing_to_its_share():
+@pytest.mark.parametrize(
+    ("mixture", "expected"),
+    [
+        (Mixture(removal=0.15, insertion=0.42, transposition=0.33), (1.5, 4.2, 3.3)),
+        (Mixture(share=0.5), (10 * 0.5 / 3,) * 3),
+    ],
+)
+def test_a_mixture_does_each_thing_to_its_share(mixture, expected):
     source, rng, draws = cut(range(5, 55, 5), 60), seeded(8), 3000
-    rates = Mixture(removal=0.15, insertion=0.42, transposition=0.33)
-    results = [rates(source, rng) for _ in range(draws)]
-    assert all(result.not_done == EditCounts() for result in results)
-    for kind, expected in (("removed", 1.5), ("inserted", 4.2), ("moved", 3.3)):
-        mean = np.mean([getattr(result.done, kind) for result in results])
-        # The number is one of two neighbours: its sd is ½ at most.
-        assert abs(mean - expected) < 4 * 0.5 / draws**0.5
-
-
-def test_a_mixture_splits_its_share_in_thirds():
-    source, rng, draws = cut(range(5, 55, 5), 60), seeded(9), 3000
-    results = [Mixture(share=0.5)(source, rng).done for _ in range(draws)]
-    for kind in ("removed", "inserted", "moved"):
+    results = [mixture(source, rng).done for _ in range(draws)]
+    for kind, wanted in zip(("removed", "inserted", "moved"), expected, strict=True):
         mean = np.mean([getattr(done, kind) for done in results])
-        assert abs(mean - 10 * 0.5 / 3) < 4 * 0.5 / draws**0.5
+        # The number is one of two neighbours: its sd is ½ at most.
+        assert abs(mean - wanted) < 4 * 0.5 / draws**0.5
 
 
 @given(segmentations(30), st.floats(0, 1), st.integers(0, 99))
 @examples(80)
 def test_a_mixture_never_asks_for_more_boundaries_than_there_are(source, share, seed):
     result = Mixture(removal=share, transposition=1 - share)(source, seeded(seed))
-    asked = [
-        done + left
-        for done, left in (
-            (result.done.removed, result.not_done.removed),
-            (result.done.moved, result.not_done.moved),
-        )
-    ]
-    assert sum(asked) == len(source) - 1
+    asked = result.done + result.not_done
+    assert asked.removed + asked.moved == len(source) - 1
     assert result.not_done.removed == 0
 
 
@@ -415,11 +334,6 @@ def test_seeds_kinds_sources_and_documents_have_random_numbers_of_their_own():
     assert list(perturb(corpus, parse_perturbation("removal:10")).segmentations) == drawn[:2]
 
 
-def test_a_whole_number_is_not_rounded_and_a_fraction_is_its_chance():
-    assert [_rounded(2.0, draw) for draw in (0.0, 0.5, np.nextafter(1, 0))] == [2, 2, 2]
-    assert [_rounded(2.25, draw) for draw in (0.0, 0.2, 0.25, 0.9)] == [3, 3, 2, 2]
-
-
 def test_totals_are_over_the_corpus():
     corpus = corpus_of(*GOLDS)
     system = perturb(corpus, parse_perturbation("removal:3"))
@@ -435,17 +349,6 @@ def test_totals_are_over_the_corpus():
     ids = [document.id for document in corpus]
     again = corpus.with_system(shift.name, dict(zip(ids, shift.segmentations, strict=True)))
     assert again.hypotheses["transposition_1"] == shift.segmentations
-
-
-@pytest.mark.parametrize("kind", ["removal", "insertion", "replacement"])
-def test_strengths_of_a_corpus_are_progressive(kind):
-    corpus = corpus_of((4,) * 20, (3,) * 9)
-    steps = [perturb(corpus, parse_perturbation(f"{kind}:{k}")).segmentations for k in (2, 4, 8)]
-    for smaller, larger in pairwise(steps):
-        for document, a, b in zip(corpus, smaller, larger, strict=True):
-            old = places(document.gold)
-            assert old - places(a) <= old - places(b)
-            assert places(a) - old <= places(b) - old
 
 
 def test_another_system_can_be_the_source():
@@ -484,11 +387,6 @@ def test_without_gold_there_is_nothing_to_perturb():
         ),
         ("mixture:0.3", Mixture(share=0.3), "mixture_0.3"),
         ("mixture:1", Mixture(share=1.0), "mixture_1.0"),
-        (
-            "mixture:removal=0.1,distance=2",
-            Mixture(removal=0.1, distance=2),
-            "mixture_removal_0.1_distance_2",
-        ),
     ],
 )
 def test_spellings(text, expected, name):
@@ -499,8 +397,6 @@ def test_spellings(text, expected, name):
 
 def test_labels_differ_where_perturbations_do():
     assert len({label(perturbation) for perturbation in EXAMPLES}) == len(EXAMPLES)
-    assert label(Removal(k=1)) != label(Removal(share=1))
-    assert label(Transposition(k=2)) != label(Transposition(distance=2))
 
 
 @pytest.mark.parametrize(
@@ -528,11 +424,6 @@ def test_what_cannot_be_read_is_refused(text, message):
         parse_perturbation(text)
 
 
-def test_unknown_kinds_are_refused():
-    with pytest.raises(UnknownNameError, match=r"perturbation 'removals'; did you mean 'removal'"):
-        parse_perturbation("removals:2")
-
-
 @pytest.mark.parametrize("bad", [-1, 1.5, True, "2"])
 def test_what_is_no_number_of_boundaries_or_units_is_refused(bad):
     for kind in (Removal, Insertion, Replacement, Transposition):
@@ -552,11 +443,6 @@ def test_numbers_of_numpy_are_numbers():
     assert (
         perturb(corpus_of((2, 2)), parse_perturbation(f"removal:{np.int64(1)}")).name == "removal_1"
     )
-
-
-def test_perturbations_are_frozen():
-    with pytest.raises(FrozenInstanceError):
-        Removal(k=1).k = 2
 
 
 def test_long_documents():

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from reffree.metrics.free.metrics import parse_metrics
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from reffree.data.masses import mass_matrix
 from reffree.metrics.free.layout import Layout
-from reffree.metrics.free.pairs import Units
+from reffree.metrics.free.pairs import LookUps
+from reffree.metrics.registry import parse_metrics
 from tests.metrics.free.test_scoring import random_masses
 
 READS_BACK = {
@@ -54,14 +54,15 @@ def prepared(n_hypotheses, device):
     documents = [torch.empty(n, 8, device=device) for n in (30, 17)]
     masses = [random_masses(rng, 30, int(rng.integers(1, 12))) for _ in range(n_hypotheses)]
     matrix = mass_matrix(masses, 30, "d")
-    layout = Layout.pack(np.zeros(n_hypotheses, dtype=np.int64), matrix, 30, torch.device(device))
+    exponent = torch.zeros(2, dtype=torch.int32, device=device)
+    layout = Layout.pack(np.zeros(n_hypotheses, dtype=np.int64), matrix, 30, exponent)
     return documents, layout
 
 
 def score_all(documents, layout, device):
-    units = Units(documents, torch.device(device))
-    sums = units.sums(layout, [request for metric in METRICS for request in metric.requests])
-    return [metric(units, layout, sums) for metric in METRICS]
+    requests = [request for metric in METRICS for request in metric.requests]
+    sums = LookUps(documents, torch.device(device), requests).sums(layout)
+    return [metric.from_sums(layout, sums) for metric in METRICS]
 
 
 @pytest.mark.parametrize("n_hypotheses", [1, 500])

@@ -5,27 +5,23 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
 from contextlib import nullcontext
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from reffree.data.corpus import Corpus, Document
 from reffree.encoders.aliases import PACKAGED, check_files, packaged_folder
-from reffree.encoders.batching import plan_batches
-from reffree.encoders.device import choose_device, scoring_device
+from reffree.encoders.base import encode_texts
 from reffree.encoders.embed import encode_corpus, from_arrays, from_file
 from reffree.encoders.models import find_model
-from reffree.encoders.options import EncoderOptions, ModelSettings
+from reffree.encoders.options import EncoderOptions
 from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
 from reffree.util.errors import EncoderError, InputError, UnknownNameError
 from tests.checkpoints import WORDS, save_checkpoint
-from tests.encoders.streams import opened
+from tests.encoders.streams import encode, opened
 
 CPU = torch.device("cpu")
 ON_CPU = EncoderOptions(device="cpu")
@@ -38,15 +34,6 @@ SENTENCES = [
 ]
 
 
-def encode(encoder, texts):
-    vectors, tokens = {}, {}
-    for encoded in encoder.stream(texts):
-        vectors |= dict(zip(encoded.positions, encoded.vectors, strict=True))
-        tokens |= dict(zip(encoded.positions, encoded.tokens, strict=True))
-    assert sorted(vectors) == list(range(len(texts)))
-    return np.stack([vectors[i] for i in range(len(texts))]), [tokens[i] for i in range(len(texts))]
-
-
 @pytest.fixture(scope="module")
 def minilm():
     return opened("minilm")
@@ -56,31 +43,13 @@ def test_default_encoder_is_the_official_minilm(minilm):
     spec = minilm.spec
     assert (spec.pooling, spec.normalisation, spec.max_length) == ("mean", "l2", 256)
     assert spec.revision == "sha256:53aa51172d142c89"
-    vectors, tokens = encode(minilm, SENTENCES)
+    vectors, tokens = encode_texts(minilm, SENTENCES)
     assert vectors.shape == (5, 384)
     assert vectors.dtype == np.float32
     assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
     assert tokens[2] == 4  # [CLS] yes . [SEP]
     similar, other = vectors[1] @ vectors[4], vectors[1] @ vectors[0]
     assert similar > 0.4 > 0.2 > other
-
-
-def test_vectors_equal_sentence_transformers_own(minilm):
-    from sentence_transformers import SentenceTransformer
-
-    folder = str(find_model("minilm").path)
-    expected = SentenceTransformer(folder, device="cpu").encode(SENTENCES, show_progress_bar=False)
-    assert_allclose(encode(minilm, SENTENCES)[0], expected, atol=1e-6)
-
-
-@pytest.mark.parametrize("batch_tokens", [1, 20, 10_000])
-def test_batch_plan_changes_nothing(minilm, batch_tokens):
-    texts = [*SENTENCES, "word " * 400]
-    alone = np.concatenate([encode(minilm, [text])[0] for text in texts])
-    encoder = opened("minilm", batch_tokens=batch_tokens)
-    together, tokens = encode(encoder, texts)
-    assert_allclose(together, alone, atol=1e-5)
-    assert tokens[-1] == 402
 
 
 MINILM = PACKAGED["minilm"]
@@ -118,91 +87,19 @@ def test_missing_and_added_files_of_the_package_are_refused(copy_of_minilm):
 TEXTS = [" ".join(WORDS[:k]) for k in (1, 3, 7, 15, 2)] + [" ".join(WORDS * 4)]
 
 
-@pytest.mark.parametrize("architecture", ["roberta", "mpnet", "falcon", "llama"])
-def test_plain_transformers_are_mean_pooled(tmp_path, architecture):
-    from transformers import AutoModel, AutoTokenizer
-
-    folder = save_checkpoint(architecture, tmp_path / architecture)
-    model = find_model(str(folder))
-    assert (model.spec.pooling, model.spec.normalisation) == ("mean", "none")
-    assert model.spec.max_length == 32
-    vectors, tokens = encode(
-        SentenceTransformerEncoder(model, CPU, ModelSettings(batch_tokens=64)), TEXTS
-    )
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    plain = AutoModel.from_pretrained(folder).eval()
-    for text, vector in zip(TEXTS, vectors, strict=True):
-        ids = tokenizer(text, return_tensors="pt", truncation=True, max_length=32)["input_ids"]
-        with torch.no_grad():
-            expected = plain(ids).last_hidden_state.mean(1)[0]
-        assert_allclose(vector, expected, atol=1e-5)
-    specials = 2 if architecture in ("roberta", "mpnet") else 0
-    assert tokens == [len(text.split()) + specials for text in TEXTS]
+def test_a_chat_template_stays_away_from_plain_text(checkpoint):
+    expected = encode(opened(checkpoint("llama")), TEXTS)
+    assert_allclose(encode(opened(checkpoint("llama", chat=True)), TEXTS), expected, atol=1e-6)
 
 
-def test_a_chat_template_stays_away_from_plain_text(tmp_path):
-    plain = find_model(str(save_checkpoint("llama", tmp_path / "plain")))
-    chatty = find_model(str(save_checkpoint("llama", tmp_path / "chat", chat=True)))
-    expected, _ = encode(SentenceTransformerEncoder(plain, CPU), TEXTS)
-    assert_allclose(encode(SentenceTransformerEncoder(chatty, CPU), TEXTS)[0], expected, atol=1e-6)
-
-
-def test_a_folder_is_known_by_its_content(tmp_path):
-    first = find_model(str(save_checkpoint("mpnet", tmp_path / "a"))).spec
-    copied = shutil.copytree(tmp_path / "a", tmp_path / "elsewhere" / "a")
-    assert find_model(str(copied)).spec == first
-    config = json.loads((copied / "config.json").read_text())
-    (copied / "config.json").write_text(json.dumps({**config, "layer_norm_eps": 0.1}))
-    assert find_model(str(copied)).spec.fingerprint != first.fingerprint
-
-
-def test_broken_models_get_a_sentence(tmp_path):
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    with pytest.raises(EncoderError, match=r"found no .safetensors weights"):
-        find_model(str(empty))
-    folder = save_checkpoint("mpnet", tmp_path / "m")
-    (folder / "config.json").write_text("{")
-    with pytest.raises(EncoderError, match=r"config.json: found broken JSON"):
-        find_model(str(folder))
-    (folder / "config.json").write_text('{"model_type": "no-such"}')
-    encoder = SentenceTransformerEncoder(find_model(str(folder)), CPU)
-    with pytest.raises(EncoderError, match=r"try another encoder"):
-        list(encoder.stream(["text"]))
-
-
-def test_a_model_that_brings_code_is_refused(tmp_path):
-    """Both routes to code in a model folder: auto_map, and modules of one's own."""
+def test_a_model_that_brings_modules_of_its_own_is_refused(tmp_path):
     marker = tmp_path / "ran"
-    code = f"open({str(marker)!r}, 'w').close()\nclass Evil: pass\n"
-    folder = save_checkpoint("roberta", tmp_path / "auto")
-    (folder / "evil.py").write_text(code)
-    config = json.loads((folder / "config.json").read_text())
-    config |= {"model_type": "evil", "auto_map": {"AutoModel": "evil.Evil", "AutoConfig": "evil.E"}}
-    (folder / "config.json").write_text(json.dumps(config))
-    with pytest.raises(EncoderError, match="found auto_map, which runs code"):
-        find_model(str(folder))
     folder = save_checkpoint("roberta", tmp_path / "module")
-    (folder / "evil.py").write_text(code)
+    (folder / "evil.py").write_text(f"open({str(marker)!r}, 'w').close()\nclass Evil: pass\n")
     modules = [{"idx": 0, "name": "0", "path": "", "type": "evil.Evil"}]
     (folder / "modules.json").write_text(json.dumps(modules))
     with pytest.raises(EncoderError, match="try another encoder"):
-        list(SentenceTransformerEncoder(find_model(str(folder)), CPU).stream(["text"]))
-    assert not marker.exists()
-
-
-def test_the_loader_itself_trusts_no_code(tmp_path, monkeypatch):
-    """Even past the check of the files, transformers is told not to run any."""
-    marker = tmp_path / "ran"
-    folder = save_checkpoint("roberta", tmp_path / "m")
-    model = find_model(str(folder))
-    (folder / "evil.py").write_text(f"open({str(marker)!r}, 'w').close()\nclass Evil: pass\n")
-    config = json.loads((folder / "config.json").read_text())
-    config |= {"model_type": "evil", "auto_map": {"AutoModel": "evil.Evil", "AutoConfig": "evil.E"}}
-    (folder / "config.json").write_text(json.dumps(config))
-    monkeypatch.setattr("builtins.input", lambda prompt="": "y")
-    with pytest.raises(EncoderError):
-        list(SentenceTransformerEncoder(model, CPU).stream(["text"]))
+        encode(opened(folder), ["text"])
     assert not marker.exists()
 
 
@@ -232,37 +129,33 @@ def test_every_file_of_a_folder_is_in_the_fingerprint(tmp_path):
     assert find_model(str(folder)).spec.fingerprint == before
 
 
-def test_half_precision_checkpoints_are_computed_as_stated(tmp_path):
-    folder = save_checkpoint("roberta", tmp_path / "m", dtype=torch.bfloat16)
-    encoder = SentenceTransformerEncoder(find_model(str(folder)), CPU)
-    assert encoder.spec.dtype == "float32"
-    encode(encoder, ["the budget"])
-    assert {p.dtype for p in encoder._model.parameters()} == {torch.float32}
-
-
 @pytest.mark.parametrize(
-    ("file", "content"),
+    ("file", "content", "found"),
     [
-        ("modules.json", '{"a": 1}'),
-        ("modules.json", '[{"path": ""}]'),
-        ("config.json", "[]"),
-        ("sentence_bert_config.json", "[]"),
-        ("model.safetensors", "short"),
+        ("modules.json", '{"a": 1}', "modules.json: found no list of modules; expected a model's"),
+        ("modules.json", '[{"path": ""}]', "modules.json: found no list of modules"),
+        ("config.json", "[]", "config.json: found no JSON object; expected a model's config"),
+        ("config.json", "{", "config.json: found broken JSON"),
+        ("config.json", '{"model_type": "no-such"}', "try another encoder"),
+        ("sentence_bert_config.json", "[]", "found no JSON object"),
+        ("model.safetensors", "short", "expected a model that sentence-transformers loads"),
     ],
 )
-def test_damaged_model_files_get_a_sentence(tmp_path, file, content):
+def test_damaged_model_files_get_a_sentence(tmp_path, file, content, found):
     folder = save_checkpoint("roberta", tmp_path / "m")
     (folder / file).write_text(content)
     with pytest.raises(EncoderError) as error:
-        list(SentenceTransformerEncoder(find_model(str(folder)), CPU).stream(["text"]))
-    assert "expected" in str(error.value)
+        encode(opened(folder), ["text"])
+    assert found in str(error.value)
+    with pytest.raises(EncoderError, match=r"found no .safetensors weights"):
+        find_model(str(tmp_path))
 
 
 def test_exactly_the_maximum_length_is_not_truncated(tmp_path):
     folder = save_checkpoint("roberta", tmp_path / "m")  # reads 32 tokens, two of them special
     texts = [" ".join(["bees"] * 30), " ".join(["bees"] * 31)]
     document = Document.build("a", texts, gold=[1, 1])
-    encoder = SentenceTransformerEncoder(find_model(str(folder)), CPU)
+    encoder = opened(folder)
     assert encode_corpus(Corpus((document,)), encoder, ON_CPU).n_truncated == 1
 
 
@@ -272,70 +165,13 @@ def test_names_that_lead_nowhere_get_a_sentence(name):
         find_model(name, offline=True)
 
 
-@pytest.mark.parametrize("name", ["mpnet", "falcon-7b", "someone/some-model"])
-def test_offline_makes_no_connection_and_says_where_it_looked(monkeypatch, tmp_path, name):
-    def forbidden(*args, **kwargs):
-        raise AssertionError("a connection was attempted")
-
-    monkeypatch.setattr(socket.socket, "connect", forbidden)
-    monkeypatch.setattr(socket, "getaddrinfo", forbidden)
-    with pytest.raises(EncoderError) as error:
-        find_model(name, offline=True)
-    message = str(error.value)
-    assert "(offline)" in message
-    assert "hf download" in message
-    assert "Names that need no download: minilm" in message
-
-
-def test_a_name_that_cannot_be_a_model():
-    with pytest.raises(UnknownNameError, match="did you mean 'minilm'"):
-        find_model("mini lm", offline=True)
-
-
-class ScarceMemory(SentenceTransformerEncoder):
-    """The device takes two texts at a time."""
-
-    def _compute(self, batch):
-        if len(batch.reads) > 2:
-            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
-        return super()._compute(batch)
-
-
-def test_out_of_memory_halves_the_batches(tmp_path):
-    model = find_model(str(save_checkpoint("roberta", tmp_path / "m")))
-    texts = TEXTS * 3
-    expected, _ = encode(SentenceTransformerEncoder(model, CPU), texts)
-    scarce = ScarceMemory(model, CPU, ModelSettings(batch_tokens=4096))
-    assert_allclose(encode(scarce, texts)[0], expected, atol=1e-5)
-    assert scarce.batch_tokens < 4096
-
-
-def test_other_failures_of_the_model_get_a_sentence(tmp_path):
-    class Broken(SentenceTransformerEncoder):
-        def _compute(self, batch):
-            raise RuntimeError("kernel image is not available\nlong trace")
-
-    model = find_model(str(save_checkpoint("roberta", tmp_path / "m")))
-    with pytest.raises(EncoderError, match=r"kernel image is not available; expected") as error:
-        list(Broken(model, CPU).stream(["a"]))
-    assert "long trace" not in str(error.value)
-
-
 def test_not_a_number_is_never_a_vector(tmp_path):
     folder = save_checkpoint("roberta", tmp_path / "m")
-    encoder = SentenceTransformerEncoder(find_model(str(folder)), CPU)
+    encoder = opened(folder)
     with torch.no_grad():
         encoder._model[0].model.embeddings.LayerNorm.weight.fill_(torch.nan)
     with pytest.raises(EncoderError, match="found NaN or infinity in the vector of 'the budget'"):
         list(encoder.stream(["the budget"]))
-
-
-@given(st.lists(st.integers(0, 300), max_size=60), st.integers(1, 500))
-def test_batches_hold_every_text_once_within_the_budget(lengths, budget):
-    batches = plan_batches(lengths, budget)
-    assert sorted(i for batch in batches for i in batch) == list(range(len(lengths)))
-    for batch in batches:
-        assert len(batch) == 1 or max(lengths[i] for i in batch) * len(batch) <= budget
 
 
 def corpus():
@@ -422,13 +258,3 @@ def test_arrays_from_files(tmp_path):
             from_file(corpus(), tmp_path / name)
         assert message in str(error.value), name
         assert name in str(error.value)
-
-
-def test_devices():
-    assert choose_device("cpu") == CPU
-    assert scoring_device(torch.device("mps")) == CPU
-    with pytest.raises(InputError, match="the device 'gpu'"):
-        choose_device("gpu")
-    count = torch.cuda.device_count()
-    with pytest.raises(EncoderError, match=f"found {count} CUDA devices"):
-        choose_device(f"cuda:{count}")

@@ -9,7 +9,7 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from reffree.encoders.batching import batch_of, planned
+from reffree.encoders.batching import batch_of, make_batches
 from reffree.encoders.opening import open_encoder
 from reffree.encoders.options import EncoderOptions
 from reffree.encoders.precision import abilities_of
@@ -47,7 +47,7 @@ def test_many_batches_in_flight_equal_one_at_a_time():
     encoder = on(CARD, "minilm", 64)
     flying = encode(encoder, MANY)
     one_by_one = np.empty_like(flying)
-    for batch in planned(MANY, encoder._tokeniser, lambda: (64, None), pinned=True):
+    for batch in make_batches(MANY, encoder._tokeniser, lambda: (64, None), pinned=True):
         one_by_one[[read.position for read in batch.reads]] = encoder._compute(batch)
     assert_allclose(flying, one_by_one, atol=1e-6)
 

@@ -12,13 +12,19 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 import reffree
-from reffree.encoders import device, replicas, sentence_transformer
+from reffree.encoders import device, sentence_transformer
 from reffree.encoders.base import EncodedTexts, EncoderSpec
-from reffree.encoders.device import RayCluster, choose_device, choose_devices, parse_ray
+from reffree.encoders.device import (
+    RayCluster,
+    choose_device,
+    choose_devices,
+    parse_ray,
+    scoring_device,
+)
 from reffree.encoders.models import find_model
 from reffree.encoders.opening import open_encoder
 from reffree.encoders.options import EncoderOptions, ModelSettings
-from reffree.encoders.precision import Abilities, abilities_of, suited
+from reffree.encoders.precision import Abilities, abilities_of, suit_devices
 from reffree.encoders.probe import PROBE, cosine_deviation, one_digit_up
 from reffree.encoders.replicas import ReplicatedEncoder, shares
 from reffree.util.errors import EncoderError, OptionError
@@ -32,7 +38,7 @@ WITH_FLASH = Abilities(is_new=True, flash=True)
 
 def chosen(folder, can, **settings):
     settings = ModelSettings(**settings)
-    return suited(find_model(str(folder), settings=settings), settings, can).spec
+    return suit_devices(find_model(str(folder), settings=settings), settings, can).spec
 
 
 # Chosen for the card.
@@ -76,13 +82,6 @@ def test_flash_attention_is_taken_where_the_architecture_has_it(
     folder = checkpoint(architecture)
     assert chosen(folder, WITH_FLASH, **settings).attention == attention
     assert chosen(folder, AMPERE, **settings).attention == settings.get("attention", "auto")
-
-
-def test_quantised_weights_are_computed_with_in_half_precision(checkpoint):
-    folder = checkpoint("falcon")
-    assert chosen(folder, AMPERE, quantisation="4bit").dtype == "bfloat16"
-    assert chosen(folder, AMPERE, quantisation="8bit", dtype="float16").dtype == "float16"
-    assert chosen(folder, Abilities(), quantisation="8bit").dtype == "float32"
 
 
 def test_nothing_is_chosen_on_a_cpu(checkpoint):
@@ -161,12 +160,15 @@ def test_the_signature_has_the_deviation(write_corpus):
 # Several devices.
 
 
-def test_devices_with_commas():
+def test_devices():
     assert choose_devices("cpu, cpu") == [CPU, CPU]
-    assert choose_device("cpu,cpu") == CPU
+    assert choose_device("cpu,cpu") == scoring_device(torch.device("mps")) == CPU
     with pytest.raises(OptionError, match=r"the device 'gpu'; .*several with commas"):
         choose_devices("cpu,gpu")
-    if not torch.cuda.device_count():
+    count = torch.cuda.device_count()
+    with pytest.raises(EncoderError, match=f"found {count} CUDA devices"):
+        choose_device(f"cuda:{count}")
+    if not count:
         with pytest.raises(EncoderError, match="device 'all': found no CUDA devices"):
             choose_device("all")
 
@@ -248,17 +250,13 @@ class Slow:
 
 
 SPEC = EncoderSpec("a/b", "1", "mean", "none", "float32", 128, "test")
-
-
-def open_gate():
-    gate = threading.Event()
-    gate.set()
-    return gate
+OPEN = threading.Event()
+OPEN.set()
 
 
 def test_what_fails_on_one_device_ends_all():
-    others = Slow(SPEC, open_gate())
-    failing = Slow(SPEC, open_gate(), EncoderError("found no card"))
+    others = Slow(SPEC, OPEN)
+    failing = Slow(SPEC, OPEN, EncoderError("found no card"))
     n_threads = threading.active_count()
     with pytest.raises(EncoderError, match="found no card"):
         list(ReplicatedEncoder([others, failing]).stream(["x"] * 10**5))
@@ -268,7 +266,7 @@ def test_what_fails_on_one_device_ends_all():
 
 @pytest.mark.parametrize("how", ["close", "interrupt"])
 def test_leaving_early_ends_all_devices(how):
-    devices = [Slow(SPEC, open_gate()) for _ in range(3)]
+    devices = [Slow(SPEC, OPEN) for _ in range(3)]
     n_threads = threading.active_count()
     stream = ReplicatedEncoder(devices).stream(["x"] * 10**5)
     next(stream)
@@ -281,53 +279,12 @@ def test_leaving_early_ends_all_devices(how):
     assert sum(device.n for device in devices) < 10**5
 
 
-def test_a_second_interrupt_leaves_no_device_waiting(monkeypatch):
-    """The program could not end before they do."""
-    plain, n_taken = replicas.Queue.get, [0]
-
-    def interrupted(queue):
-        n_taken[0] += 1
-        if n_taken[0] > 3:
-            raise KeyboardInterrupt
-        return plain(queue)
-
-    monkeypatch.setattr(replicas.Queue, "get", interrupted)
-    devices = [Slow(SPEC, open_gate()) for _ in range(3)]
-    with pytest.raises(KeyboardInterrupt):
-        list(ReplicatedEncoder(devices).stream(["x"] * 10**5))
-    left = [one for one in threading.enumerate() if one.name.startswith("reffree-device")]
-    for thread in left:
-        thread.join(10)
-    assert not any(thread.is_alive() for thread in left)
-
-
 def test_a_slow_device_leaves_the_rest_to_the_others():
     gate = threading.Event()
-    slow, fast = Slow(SPEC, gate), Slow(SPEC, open_gate())
+    slow, fast = Slow(SPEC, gate), Slow(SPEC, OPEN)
     stream = ReplicatedEncoder([slow, fast]).stream(["x"] * 800)
     for _ in range(700):
         next(stream)
     gate.set()
     assert len(list(stream)) == 100
     assert (slow.n, fast.n) == (100, 700)
-
-
-def numbers(value):
-    if isinstance(value, (dict, list)):
-        inner = value.values() if isinstance(value, dict) else value
-        return [number for one in inner for number in numbers(one)]
-    return [value] if isinstance(value, float) else []
-
-
-def test_commands_score_on_several_devices(run, tmp_path, checkpoint):
-    corpus = tmp_path / "c.jsonl"
-    units = [" ".join(WORDS[i : i + 3]) for i in range(12)]
-    document = {"id": "a", "units": units, "gold": [4, 8], "systems": {"x": [6, 6], "y": [2, 10]}}
-    corpus.write_text(json.dumps(document) + "\n")
-    encoder = ["--encoder", str(checkpoint("roberta")), "-m", "arp_cos", "-f", "json"]
-    for command in ("score", "compare"):
-        one = run(command, corpus, *encoder, "--device", "cpu", "--cache", "off")
-        two = run(command, corpus, *encoder, "--device", "cpu,cpu", "--cache", "off")
-        assert one.returncode == two.returncode == 0, two.stderr
-        found, expected = (json.loads(done.stdout) for done in (two, one))
-        assert numbers(found) == pytest.approx(numbers(expected), abs=1e-5)

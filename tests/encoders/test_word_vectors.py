@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-
 import numpy as np
 import pytest
 import torch
@@ -18,9 +15,7 @@ from reffree.encoders.models import find_model
 from reffree.encoders.opening import open_encoder
 from reffree.encoders.options import EncoderOptions
 from reffree.encoders.word_vectors import (
-    EncodedWordVectors,
     FileWordVectors,
-    ModelWordVectors,
     open_word_vectors,
 )
 from reffree.util.errors import EncoderError, InputError
@@ -167,27 +162,6 @@ def test_folders_that_cannot_serve(tmp_path):
     weights.write_bytes(b"broken")
     with pytest.raises(EncoderError, match=r"found model\.safetensors unreadable .*use another"):
         open_word_vectors(str(folder), pieces=True).look_up(["cat"])
-
-
-def test_a_broken_tokenizer_is_refused(tmp_path):
-    folder = byte_level_folder(tmp_path)
-    (folder / "tokenizer.json").write_text(json.dumps({"version": "1.0"}))
-    with pytest.raises(EncoderError, match=r"found no working tokenizer .*; expected one beside"):
-        open_word_vectors(str(folder), pieces=True).look_up(["cat"])
-
-
-def test_sources(tmp_path):
-    assert isinstance(open_word_vectors("minilm"), EncodedWordVectors)
-    assert isinstance(open_word_vectors("minilm", pieces=True), ModelWordVectors)
-    assert isinstance(open_word_vectors("wordllama", pieces=True), EncodedWordVectors)
-    path = tmp_path / "vectors.dat"
-    path.write_text("ash 1 0\n")
-    assert isinstance(open_word_vectors(str(path)), FileWordVectors)
-    copy = tmp_path / "copy"
-    shutil.copytree(find_model("minilm").path, copy)
-    assert isinstance(open_word_vectors(str(copy)), EncodedWordVectors)
-    with pytest.raises(EncoderError, match="found no folder of that name"):
-        open_word_vectors("./nothing-here")
 
 
 # Text files ------------------------------------------------------------------------------------

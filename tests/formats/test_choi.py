@@ -36,12 +36,6 @@ def test_blocks_are_segments_and_empty_ones_are_none(tmp_path, content):
     assert document.n_dropped == 0
 
 
-def test_nine_equal_signs_are_text(tmp_path):
-    path = tmp_path / "a.ref"
-    path.write_text(f"{BAR}\n=========\nx =========== y\n{BAR}\n")
-    assert load(path).documents[0].gold == Segmentation((2,))
-
-
 def test_a_file_without_separators_or_text_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.ref").write_text("one\ntwo\n")
@@ -79,18 +73,6 @@ def test_other_files_are_counted_and_notes_of_each_file_kept(tmp_path):
         ": found 2 files of another kind; expected Choi files (.ref); "
         "they were not read, move them elsewhere to silence this",
     ]
-
-
-def test_beside_ref_files_nothing_else_is_read(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "a.REF").write_text(f"{BAR}\ntext\n")
-    (tmp_path / "README").write_text("About\n")
-    corpus = load(".")
-    assert [document.id for document in corpus.documents] == ["a"]
-    assert corpus.notes == (
-        ".: found 1 file of another kind; expected Choi files (.ref); it was not read, move it "
-        "elsewhere to silence this",
-    )
 
 
 def test_a_readme_beside_other_files_is_named(tmp_path):
@@ -168,13 +150,6 @@ def test_file_names_are_safe_and_unique(ids):
         assert all(part and not part.startswith(".") for part in name.split("/"))
         assert not set(name) & set('\\\0\n\t :*?"<>|')
         assert len(name.encode()) < 220
-
-
-def test_ids_that_are_paths_become_folders_and_read_back(tmp_path):
-    ids = ("3-5/1", "3-5/2", "x", "ä/b.c")
-    corpus = Corpus(tuple(Document.build(id, ["u"], gold=[1]) for id in ids))
-    assert save(corpus, tmp_path / "out") == []
-    assert load(tmp_path / "out") == corpus
 
 
 def test_names_that_had_to_change_are_told(tmp_path):

@@ -46,7 +46,7 @@ A, B = '{"id": "a", "scores": [0, 1]}', '{"id": "b", "scores": []}'
          "expected 2, one for every gap between the document's 3 units; score this version"),
         (['{"id": "a", "scores": [0, 1, 1]}', B], "found 3 scores; expected 2, one for every gap "
          "between the document's 3 units; leave out the document's end"),
-        ([A], "s.jsonl, system 'mine', document 'b': found no scores (1 of 2 documents lack them)"),
+        ([A], "s.jsonl, system 'mine', document 'b': found no list of scores (1 of 2 documents"),
         ([A, B, '{"id": "c", "scores": []}'], "line 3, system 'mine', document 'c': found a "
          "document that the corpus does not have"),
         ([A, B, A], "line 3, system 'mine', document 'a': found the document a second time, first "

@@ -89,13 +89,6 @@ def test_markdown_without_headings_has_no_gold():
         load("x.markdown", format="markdown:language=english")
 
 
-def test_a_folder_of_markdown():
-    Path("docs/sub").mkdir(parents=True)
-    write("# A\n\nOne.\n", "docs/b.md")
-    write("# A\n\nTwo.\n", "docs/sub/a.md")
-    assert [document.id for document in load("docs")] == ["b", "sub/a"]
-
-
 TEXT = """INTRODUCTION
 
 Bees fly out. They
@@ -138,24 +131,8 @@ def test_plain_text_with_headings():
 
 
 def test_levels_of_plain_headings():
-    lines = (
-        "# One",
-        "a.",
-        "",
-        "=== Two ===",
-        "b.",
-        "",
-        "Three",
-        "-----",
-        "c.",
-        "",
-        "Four",
-        "====",
-        "d.",
-    )
-    name = write("\n".join(lines), "t.txt")
-    by_level = {1: (3, 1), 2: (1, 1, 1, 1)}
-    for level, masses in by_level.items():
+    name = write("# One\na.\n\n=== Two ===\nb.\n\nThree\n-----\nc.\n\nFour\n====\nd.", "t.txt")
+    for level, masses in ((1, (3, 1)), (2, (1, 1, 1, 1))):
         assert load(name, format=f"headings:level={level}").documents[0].gold.masses == masses
 
 
@@ -183,15 +160,15 @@ def test_wiki727_is_told_by_its_separators():
 def test_without_markdown_it_a_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "markdown_it", None)
     assert refusal(load, write("# A\n\nOne.\n", "x.md")) == (
-        "x.md: found Markdown, but no markdown-it-py; expected it to read Markdown; run python -m "
-        "pip install 'reffree[markdown]'"
+        "x.md, document 'x': found Markdown, but no markdown-it-py; expected it to read Markdown; "
+        "run python -m pip install 'reffree[markdown]'"
     )
 
 
 def test_without_sentencex_a_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentencex", None)
     assert refusal(load, write("# A\n\nOne.\n", "x.md")).startswith(
-        "x.md: found no installed sentencex; expected this library, since units=sentence needs it; "
+        "x.md, document 'x': found no installed sentencex; expected this library, since "
     )
     assert load("x.md", format="markdown:units=paragraph").documents[0].units == ("One.",)
 
@@ -222,14 +199,8 @@ ARTICLE = {
 
 
 def section(text: str, heading: str, label: str, **changed) -> dict:
-    return {
-        "class": "SectionAnnotation",
-        "begin": ARTICLE["text"].index(text),
-        "length": len(text),
-        "sectionHeading": heading,
-        "sectionLabel": label,
-        **changed,
-    }
+    place = {"begin": ARTICLE["text"].index(text), "length": len(text)}
+    return {**place, "sectionHeading": heading, "sectionLabel": label, **changed}
 
 
 def article(*sections, **changed) -> list:
@@ -275,16 +246,13 @@ def test_wikisection_in_german():
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (
-            article(HONEY, WORK),
-            "found annotation 2 with begin 0 and length 21; expected character",
-        ),
+        (article(HONEY, WORK), "found annotation 2 with begin 0 and length 21; expected character"),
         (article({**WORK, "begin": -1}), "found annotation 1 with begin -1 and length 21; "),
         (article({**WORK, "length": 10**6}), "found annotation 1 with begin 0 and length 1000000;"),
         (article({**WORK, "begin": "0"}), "found annotation 1 with begin 0 and length 21; "),
         (article({"begin": 0}), "found no 'length' among 'begin'; "),
         (article(3), "found a number as annotation 1; "),
-        (article(WORK, text=["a"]), "found ['a'] as 'text'; expected the article's text; "),
+        (article(WORK, text=["a"]), "found a list as 'text'; expected text; "),
         (article(text=" "), "found no units; "),
     ],
 )
@@ -315,12 +283,9 @@ def test_radionews():
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ({"data": {"getProgrammeById": 1}}, "found a number as getProgrammeById; "),
-        (
-            {"data": {"getProgrammeById": {}}},
-            "found an empty object; expected the field ",
-        ),
-        (programme(3), "found 3 as the transcript of segment 1; expected text; "),
+        ({"data": {"getProgrammeById": 1}}, "found a number as 'getProgrammeById'; "),
+        ({"data": {"getProgrammeById": {}}}, "found an empty object; expected the field "),
+        (programme(3), "found a number as 'transcript'; expected text; "),
         (programme(""), "found no units; "),
     ],
 )

@@ -66,6 +66,11 @@ def with_field(key: str, value: object) -> str:
     return json.dumps({"id": "m", "units": ["a", "b"], key: value})
 
 
+GOLD = "c.jsonl, line 1, system 'gold', document 'm': found "
+ANN = "c.jsonl, line 1, system 'ann', document 'm': found "
+L1 = "c.jsonl, line 1: found "
+
+
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
@@ -86,16 +91,12 @@ def with_field(key: str, value: object) -> str:
             f"{AT}no 'units' among 'id', 'title', 'sentences'; {UNITS}rename 'sentences' to "
             "'units'",
         ),
-        (
-            '{"doc": "m", "units": ["a"]}',
-            "c.jsonl, line 1: found no 'id' among 'doc', 'units'; expected the field 'id', the "
-            "document's name; add it, or rename 'doc' to 'id'",
-        ),
+        ('{"doc": "m", "units": ["a"]}', L1 + "no 'id' among 'doc', 'units'; expected the field '"),
         ('{"units": ["a"]}', "c.jsonl, line 1: found no 'id' among 'units'; expected the field"),
         (
             '{"id": 3, "units": ["a"]}',
-            "c.jsonl, line 1: found the document id 3; expected a non-empty string; write the id "
-            'in quotes: "3"',
+            "c.jsonl, line 1: found the document id 3; expected a non-empty string without control "
+            'characters; give every document an "id" of its own, in quotes',
         ),
         ('{"id": "m", "unit": ["a"]}', f"{AT}no 'units' among 'id', 'unit'; {UNITS}rename 'unit' "),
         ('{"id": "m", "Units": [1]}', f"{AT}no 'units' among 'id', 'Units'; {UNITS}rename 'Units'"),
@@ -120,11 +121,7 @@ def with_field(key: str, value: object) -> str:
         ('{"id": "m", "units": []}', AT + "no units; expected at least one unit with text; "),
         ('{"id": "m", "units": [" "]}', AT + "1 unit without any text; "),
         ('{"id": "m", "units": {"a": 1}}', AT + "dict as units; expected a list of strings; "),
-        (
-            with_field("gold", [3]),
-            "c.jsonl, line 1, system 'gold', document 'm': found a segmentation that covers 3 "
-            "units; expected 2, the number of units in the document; ",
-        ),
+        (with_field("gold", [3]), GOLD + "a segmentation that covers 3 units; expected 2, the num"),
         (with_field("gold", "01"), "c.jsonl, line 1, system 'gold', document 'm': found the seg"),
         (with_field("systems", [2]), AT + "a list as 'systems'; expected an object in braces; "),
         (with_field("systems", []), AT + "a list as 'systems'; expected an object in braces; "),
@@ -132,15 +129,9 @@ def with_field(key: str, value: object) -> str:
         (with_field("meta", "x"), AT + "a string as 'meta'; expected an object in braces; "),
         (with_field("meta", {"golds": {}}), AT + "the key 'golds' inside 'meta'; "),
         (with_field("golds", [1, 1]), AT + "a list as 'golds'; expected an object in braces; "),
-        (
-            with_field("golds", {"ann": [5]}),
-            "c.jsonl, line 1, system 'ann', document 'm': found a segmentation that covers 5 ",
-        ),
+        (with_field("golds", {"ann": [5]}), ANN + "a segmentation that covers 5 "),
         (with_field("speakers", ["A"]), AT + "1 speaker; expected 2 strings, one for every unit"),
-        (
-            '{"id": "m", "units": ["a"], "id": "n"}',
-            "c.jsonl, line 1: found the key 'id' twice in one object; expected valid JSON; ",
-        ),
+        ('{"id": "m", "units": ["a"], "id": "n"}', L1 + "the key 'id' twice in one object; expect"),
         (
             '{"id": "m", "units": ["a"], "meta": {"x": {"y": 1, "z": 2, "y": 3}}}',
             "c.jsonl, line 1: found the key 'y' twice in one object; ",
@@ -186,17 +177,8 @@ ONE_A_LINE = (
             '{"id": "m", "units": ["a\nb"]}',
             f"{NOT_JSON}(Unterminated string starting at character 23); {ONE_A_LINE}",
         ),
-        (
-            json.dumps([FULL]),
-            "c.jsonl, line 1: found a list as a document; expected an object in braces; write "
-            "every document on a line of its own, without brackets around them, or name the file "
-            ".json",
-        ),
-        (
-            '{"id": "m", "units": ["a", ]}',
-            "c.jsonl, line 1: found a needless comma at character 26; expected valid JSON; remove "
-            "the comma",
-        ),
+        (json.dumps([FULL]), L1 + "a list as a document; expected an object in braces; write ever"),
+        ('{"id": "m", "units": ["a", ]}', L1 + "a needless comma at character 26; expected valid "),
         ('{"id": "m", "units": ["a"],}', "found a needless comma at character 27; expected valid "),
         ('{"id": "m", "units": ["a"]},\n', "found a needless comma at character 28; expected val"),
         ('{"id": "m" x}', "repair it, or name the right format with --format"),
@@ -204,21 +186,6 @@ ONE_A_LINE = (
 )
 def test_json_of_another_layout(refusal, text, sentence):
     assert sentence in refusal(text)
-
-
-def test_duplicate_documents_name_both_lines(refusal):
-    line = '{"id": "m", "units": ["a"]}\n'
-    assert refusal(line + "\n" + line) == (
-        "c.jsonl, line 3, document 'm': found the id a second time, first at c.jsonl, line 1; "
-        "expected every document once; rename or remove one of the two"
-    )
-
-
-def test_a_system_that_misses_a_document(refusal):
-    first = '{"id": "a", "units": ["x"], "systems": {"s": [1]}}\n'
-    assert refusal(first + '{"id": "b", "units": ["x"]}').startswith(
-        "c.jsonl, line 2, system 's', document 'b': found no segmentation (1 of 2 documents lack"
-    )
 
 
 def test_surrogate_pairs_and_other_escapes_are_fine(tmp_path):
@@ -241,22 +208,6 @@ def test_json_lists_name_the_line_of_a_mistake(tmp_path, monkeypatch):
     (tmp_path / "c.json").write_text('[\n {"id": "m", "units": ["a"]}, 7]')
     with pytest.raises(InputError, match=r"^c\.json: found a number as document 2; expected an "):
         load("c.json")
-
-
-def test_round_trip_with_several_annotators(tmp_path):
-    first, second = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
-    first.write_text(json.dumps(FULL))
-    corpus = load(first)
-    assert save(corpus, second) == ["1 unit without text was left out"]
-    written = json.loads(second.read_text())
-    assert written["golds"] == {"ann": [1, 2], "bob": [1, 2]}
-    assert "golds" not in written["meta"]
-    again = load(second).documents[0]
-    assert (again.units, again.gold, again.meta) == (
-        corpus.documents[0].units,
-        corpus.documents[0].gold,
-        corpus.documents[0].meta,
-    )
 
 
 @pytest.mark.parametrize("value", [float("nan"), object(), {1, 2}, {(1, 2): 3}])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 
 from reffree.data.corpus import Corpus
 from reffree.formats import load, read_system, save
-from reffree.util.errors import OptionError
 from tests.helpers import invoke, refusal
 
 TEXT = "one\ntwo\nthree\n\nfour\nfive\n"
@@ -41,6 +39,10 @@ def masses(corpus: Corpus) -> dict[str, list[tuple[int, ...]]]:
 # segeval JSON
 
 
+C_OF_B = "s.json, system 'c', document 'b': "
+C_OF_A = "a.tsv, line 2, system 'c', document 'a': "
+
+
 def test_segeval_coders_are_systems_and_gold_is_gold():
     name = write("s.json", segeval(a={"gold": [2, 1], "c1": [3]}, b={"gold": [2], "c1": [1, 1]}))
     corpus = load(name, text="text.txt")
@@ -64,28 +66,14 @@ def test_segeval_coders_are_systems_and_gold_is_gold():
         ),
         (segeval(a=[3]), "s.json, document 'a': found a list as the document's coders; "),
         (segeval(a={"c": "3"}), "s.json, system 'c', document 'a': found a string as masses; "),
-        (
-            segeval(a={"c": [3]}, b={"c": [1, 0]}),
-            "s.json, system 'c', document 'b': found the segment length 0; ",
-        ),
+        (segeval(a={"c": [3]}, b={"c": [1, 0]}), f"{C_OF_B}found the segment length 0; "),
         (
             segeval(a={"c": [3]}, b={"c": [3]}),
-            "s.json, system 'c', document 'b': found a segmentation that covers 3 units; "
-            "expected 2, the number of units in the document; ",
+            f"{C_OF_B}found a segmentation that covers 3 units; ",
         ),
-        (
-            segeval(a={"c": [3]}, b={"d": [2]}),
-            "s.json, system 'c', document 'b': found no segmentation (1 of 2 documents lack it); ",
-        ),
-        (
-            segeval(a={"": [3]}, b={"": [2]}),
-            "s.json, document 'a': found the coder ''; ",
-        ),
-        (
-            segeval(a={"c\n": [3]}, b={"c\n": [2]}),
-            "s.json, document 'a': found the coder 'c\\n'; expected a name without control "
-            "characters for every coder; rename the coder",
-        ),
+        (segeval(a={"c": [3]}, b={"d": [2]}), f"{C_OF_B}found no segmentation (1 of 2 documents "),
+        (segeval(a={"": [3]}, b={"": [2]}), "s.json, document 'a': found the coder ''; "),
+        (segeval(a={"c\n": [3]}, b={"c\n": [2]}), "s.json, document 'a': found the coder 'c\\n'; "),
     ],
 )
 def test_segeval_that_is_refused(content, sentence):
@@ -133,15 +121,12 @@ HEADER = (
         ("c1\t2\t1\n", f"a.tsv, line 1: found the header 'c1\\t2\\t1'; {HEADER}"),
         ('\n"id;text\n', f"a.tsv, line 2: found the header '\"id;text'; {HEADER}"),
         ("Coder\tMasses\n", "a.tsv: found no documents; "),
-        (
-            "Coder\tMasses\nc\t2\tx\n",
-            "a.tsv, line 2, system 'c', document 'a': found the cell 'x'; expected a whole number",
-        ),
-        ("Coder\tMasses\nc\t2\t-1\n", "a.tsv, line 2, system 'c', document 'a': found the cell '"),
-        ("Coder\tMasses\nc\t2\t٣\n", "a.tsv, line 2, system 'c', document 'a': found the cell '"),
-        ("Coder\tMasses\nc\t2\t\t1\n", "a.tsv, line 2, system 'c', document 'a': found the cell "),
-        ("Coder\tMasses\nc\n", "a.tsv, line 2, system 'c', document 'a': found no masses; "),
-        ("Coder\tPositions\nc\n", "a.tsv, line 2, system 'c', document 'a': found no masses; "),
+        ("Coder\tMasses\nc\t2\tx\n", f"{C_OF_A}found the cell 'x'; expected a whole number"),
+        ("Coder\tMasses\nc\t2\t-1\n", f"{C_OF_A}found the cell '"),
+        ("Coder\tMasses\nc\t2\t٣\n", f"{C_OF_A}found the cell '"),
+        ("Coder\tMasses\nc\t2\t\t1\n", f"{C_OF_A}found the cell "),
+        ("Coder\tMasses\nc\n", f"{C_OF_A}found no masses; "),
+        ("Coder\tPositions\nc\n", f"{C_OF_A}found no masses; "),
         ('Coder\tMasses\n"c\t3\n', "a.tsv, line 2: found a row that cannot be read (unexpected "),
         (
             "Coder\tMasses\nc\t3\nc\t3\n",
@@ -261,19 +246,6 @@ def test_labels_and_text_must_speak_of_the_same_documents():
     )
 
 
-def test_a_single_document_is_spoken_of_as_one():
-    write("one.jsonl", '{"id": "a", "units": ["1"]}')
-    assert refusal(load, write("s.json", segeval(z={"c": [1]})), text="one.jsonl").startswith(
-        "s.json, document 'z': found a document that the text does not have; expected its only "
-        "id, 'a'; "
-    )
-    assert refusal(load, write("s.txt", "0\n0\n"), text="one.jsonl").startswith(
-        "s.txt: found 2 segmentations without ids for 1 document; "
-    )
-    write("one.txt", "one\n")
-    assert refusal(load, "s.txt", text="one.txt").startswith("one.txt: found 1 block of text; ")
-
-
 def test_text_that_holds_none():
     labels = write("s.json", segeval(a={"c": [3]}))
     assert refusal(load, labels, text=labels).startswith(
@@ -346,11 +318,6 @@ def test_coders_may_be_annotators():
     assert list(gold.documents[0].golds) == ["gold"]
 
 
-def test_an_unknown_kind_of_coders():
-    with pytest.raises(OptionError, match="coders=gold' of segeval; expected coders=systems or c"):
-        load(write("s.json", segeval(**CODERS)), text="c.jsonl", format="segeval:coders=gold")
-
-
 # no text
 
 
@@ -363,26 +330,31 @@ def test_segmentations_without_text_have_numbers_for_units():
 def test_agreement_needs_no_text():
     name = write("s.json", segeval(**CODERS))
     with_text = invoke(
-        "agreement", name, "--format", "segeval:coders=golds", "--text", "c.jsonl", "-f", "json"
+        "study",
+        "agreement",
+        name,
+        "--format",
+        "segeval:coders=golds",
+        "--text",
+        "c.jsonl",
+        "-f",
+        "json",
     )
-    without = invoke("agreement", name, "--format", "segeval:coders=golds", "-f", "json")
+    without = invoke("study", "agreement", name, "--format", "segeval:coders=golds", "-f", "json")
     assert without.exit_code == 0
     assert json.loads(without.output) == json.loads(with_text.output)
     rows = [{"id": id, "golds": golds} for id, golds in CODERS.items()]
-    lines = write("g.jsonl", "\n".join(map(json.dumps, rows)))
-    assert json.loads(invoke("agreement", lines, "-f", "json").output) == json.loads(without.output)
+    lines = write("s.jsonl", "\n".join(map(json.dumps, rows)))
+    assert json.loads(invoke("study", "agreement", lines, "-f", "json").output) == json.loads(
+        without.output
+    )
     assert invoke("score", lines).exit_code == 1
 
 
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
-        (
-            "x.txt",
-            "0100\n",
-            "x.txt, line 1: found a boundary string without its text; expected the text, which "
-            "tells how many units there are; give it with --text, or say what a 1 means with ",
-        ),
+        ("x.txt", "0100\n", "x.txt, line 1: found a boundary string without its text; expected th"),
         (
             "s.json",
             segeval(a={"c": [3], "d": [2]}),
@@ -408,11 +380,6 @@ def test_agreement_needs_no_text():
 )
 def test_without_text_not_everything_can_be_known(name, content, sentence):
     assert refusal(load, write(name, content), text=False).startswith(sentence)
-
-
-def test_strings_without_text_under_a_convention():
-    corpus = load(write("x.txt", "0100\n"), text=False, format="nltk:convention=gap")
-    assert corpus.documents[0].gold.masses == (2, 3)
 
 
 # one document with blank lines
@@ -495,13 +462,6 @@ def test_labels_of_0_and_1_need_a_convention_where_readings_differ():
 )
 def test_boundaries_and_labels_that_are_refused(fields, sentence):
     assert sentence in refusal(load, row(**fields))
-
-
-def test_a_packed_system_file():
-    rows = '{"id": "a", "segmentation": [1, 2]}\n{"id": "b", "segmentation": "1"}'
-    Path("s.jsonl.gz").write_bytes(gzip.compress(rows.encode()))
-    made = read_system("s.jsonl.gz", "mine", load("c.jsonl"))
-    assert [document.systems["mine"].masses for document in made] == [(1, 2), (1, 1)]
 
 
 def test_a_system_file_of_boundaries_or_labels():

@@ -130,17 +130,14 @@ def test_icsi_topics_point_to_segments_whose_ids_have_commas():
     assert document.gold.masses == (1, 1)
 
 
+M = "corpus/topics/M.topic.xml, document 'M': found "
+
+
 @pytest.mark.parametrize(
     ("topics", "sentence"),
     [
-        (
-            f"<topic>{child('M.C.words.xml', 'x')}</topic>",
-            "corpus/topics/M.topic.xml, document 'M': found the pointer 'M.C.words.xml#id(x)'; ",
-        ),
-        (
-            '<topic><nite:child href="nowhere"/></topic>',
-            "corpus/topics/M.topic.xml, document 'M': found the pointer 'nowhere'; expected a file",
-        ),
+        (f"<topic>{child('M.C.words.xml', 'x')}</topic>", M + "the pointer 'M.C.words.xml#id(x)';"),
+        ('<topic><nite:child href="nowhere"/></topic>', M + "the pointer 'nowhere'; expected a fi"),
         (
             f"<topic>{child('M.A.words.xml', 'M.A.words99')}</topic>",
             "corpus/topics/M.topic.xml, document 'M': found a pointer to 'M.A.words99', which M.",

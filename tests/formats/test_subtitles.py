@@ -142,12 +142,6 @@ def test_subtitles_without_cues(text):
     assert refusal(load, write(text, "x.vtt")).startswith("x.vtt: found no cues; expected lines ")
 
 
-def test_an_option_that_subtitles_do_not_have():
-    told = invoke("convert", write(SRT, "t.srt"), "-", "--format", "subtitles:units=line")
-    assert told.exit_code != 0
-    assert "expected units=cue or units=sentence" in str(told.exception)
-
-
 def test_without_pysubs2_a_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pysubs2", None)
     assert refusal(load, write(VTT, "talk.vtt")) == (
@@ -177,13 +171,6 @@ def test_transcripts(text, times):
     assert document.units == ("Hi.", "Ho, there.", "He.")
     assert document.speakers == ("Ann", "Bob", "Ann")
     assert tuple(start for start, _ in document.times) == times
-
-
-def test_a_folder_of_transcripts():
-    Path("talks").mkdir()
-    write("[0:05] One.\n", "talks/a.txt")
-    write("[0:07] Two.\n", "talks/b.txt")
-    assert [document.clocks for document in load("talks")] == [("0:05",), ("0:07",)]
 
 
 @pytest.mark.parametrize(
@@ -248,10 +235,7 @@ def test_a_chapter_list_is_told_only_where_nothing_else_fits():
         ({"chapters": [{"title": "a"}]}, "c.json: found no 'startTime' among 'title'; "),
         ({"chapters": [{"startTime": "0:10"}]}, "c.json: found the startTime 0:10 of chapter 1; "),
         ({"chapters": [{"startTime": -1}]}, "c.json: found the startTime -1 of chapter 1; "),
-        (
-            {"chapters": [{"startTime": 9}, {"startTime": 5}]},
-            "c.json: found chapter 2, which starts at 5 s, after one that starts at 9 s; expected ",
-        ),
+        ({"chapters": [{"startTime": 9}, {"startTime": 5}]}, "c.json: found chapter 2, which star"),
     ],
 )
 def test_chapters_that_are_refused(content, sentence):
@@ -295,8 +279,8 @@ def test_times_are_shown_with_the_text():
     assert "    3  [1:00] A router fails." in explained.output
     drawn = invoke("boundaries", *args)
     assert "[1:00] A router fails." in drawn.output
-    gaps = json.loads(invoke("boundaries", *args, "-f", "json").output)["documents"][0]["gaps"]
-    assert [gap["time"] for gap in gaps] == ["0:03", "1:00"]
+    shown = json.loads(invoke("boundaries", *args, "-f", "json").output)["texts"][0]
+    assert shown["clocks"] == ["0:01", "0:03", "1:00"]
     assert invoke("boundaries", *args, "-o", "b.html").exit_code == 0
     assert "[1:00] A router fails." in Path("b.html").read_text()
     assert clock(59.999) == "0:59"

@@ -35,6 +35,9 @@ FULL = [
     {"id": "b", "units": ["1", "2", "3"], "systems": {"x": [1, 2]}},
 ]
 
+A1 = "s.jsonl, line 1, system 's', document 'a': found "
+Z4 = "s.jsonl, line 4, system 's', document 'z': found "
+
 
 @pytest.mark.parametrize(
     ("name", "content"),
@@ -108,44 +111,15 @@ B_ONLY = '{"id": "b", "segmentation": [3]}\n'
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (
-            LINES + B_ONLY,
-            "s.jsonl, line 4, system 's', document 'b': found the document a second time, first "
-            "at s.jsonl, line 1; expected every document once; remove one of the two",
-        ),
-        (
-            B_ONLY,
-            "s.jsonl, system 's', document 'a': found no segmentation (1 of 2 documents lack it); "
-            "expected one for every document of the corpus; ",
-        ),
+        (LINES + B_ONLY, "s.jsonl, line 4, system 's', document 'b': found the document a second "),
+        (B_ONLY, "s.jsonl, system 's', document 'a': found no segmentation (1 of 2 documents lack"),
         ("", "s.jsonl, system 's', document 'a': found no segmentation (2 of 2 documents lack it)"),
-        (
-            LINES + '{"id": "z", "segmentation": [3]}',
-            "s.jsonl, line 4, system 's', document 'z': found a document that the corpus does not "
-            "have; expected one of its 2 ids, such as 'a'; ",
-        ),
-        (
-            LINES + '{"id": "z", "segmentation": "01"}',
-            "s.jsonl, line 4, system 's', document 'z': found a document that the corpus does not",
-        ),
-        (
-            '{"id": "a", "segmentation": [5]}\n' + B_ONLY,
-            "s.jsonl, line 1, system 's', document 'a': found a segmentation that covers 5 units; "
-            "expected 4, the number of units in the document; ",
-        ),
-        (
-            '{"id": "a", "segmentation": "01"}\n' + B_ONLY,
-            "s.jsonl, line 1, system 's', document 'a': found a boundary string of 2 characters "
-            "for 4 units; expected 4 characters (one per unit) or 3 (one per gap); ",
-        ),
-        (
-            '{"id": "a", "segmentation": [3, 0, 1]}\n' + B_ONLY,
-            "s.jsonl, line 1, system 's', document 'a': found the segment length 0; ",
-        ),
-        (
-            '{"id": "a", "segmentation": 4}\n' + B_ONLY,
-            "s.jsonl, line 1, system 's', document 'a': found the segmentation 4; expected a list ",
-        ),
+        (LINES + '{"id": "z", "segmentation": [3]}', Z4 + "a document that the corpus does not ha"),
+        (LINES + '{"id": "z", "segmentation": "01"}', Z4 + "a document that the corpus does not"),
+        ('{"id": "a", "segmentation": [5]}\n' + B_ONLY, A1 + "a segmentation that covers 5 units;"),
+        ('{"id": "a", "segmentation": "01"}\n' + B_ONLY, A1 + "a boundary string of 2 characters "),
+        ('{"id": "a", "segmentation": [3, 0, 1]}\n' + B_ONLY, A1 + "the segment length 0; "),
+        ('{"id": "a", "segmentation": 4}\n' + B_ONLY, A1 + "the segmentation 4; expected a list "),
         (
             '{"id": "a", "masses": [4]}',
             f"s.jsonl, line 1: found the unknown key 'masses'; {ONLY}; {RENAME}",
@@ -166,22 +140,11 @@ B_ONLY = '{"id": "b", "segmentation": [3]}\n'
             '{"doc": "a", "segmentation": [4]}',
             f"s.jsonl, line 1: found the unknown key 'doc'; {ONLY}; rename it 'id'",
         ),
-        (
-            '{"id": "a", "sentences": ["T"]}',
-            "s.jsonl, line 1: found no 'segmentation' among 'id', 'sentences'; expected the field "
-            "'segmentation', segment lengths such as [3, 4] or a 0/1 string; add it",
-        ),
+        ('{"id": "a", "sentences": ["T"]}', "s.jsonl, line 1: found no 'segmentation' among 'id',"),
         ('{"id": "a"}', "s.jsonl, line 1: found no 'segmentation' among 'id'; "),
-        (
-            "==========\n1\n",
-            "s.jsonl: found what looks like the format choi; expected the format jsonl, as its "
-            "name says; write --format choi, or name the file .ref",
-        ),
+        ("==========\n1\n", "s.jsonl: found what looks like the format choi; expected the format "),
         ('{"segmentation": [4]}', "s.jsonl, line 1: found no 'id' among 'segmentation'; "),
-        (
-            '{"id": 1, "segmentation": [4]}',
-            "s.jsonl, line 1: found the document id 1; expected a string; write the id in quotes, ",
-        ),
+        ('{"id": 1, "segmentation": [4]}', "s.jsonl, line 1: found the document id 1; expected a "),
         ("7", "s.jsonl, line 1: found a number as a document; "),
         (
             json.dumps({**FULL[0], "systems": {"x": [4], "y": [4]}}),
@@ -203,12 +166,6 @@ def test_several_coders_are_listed():
     )
 
 
-def test_too_few_strings():
-    assert refusal(read_system, write("001\n", "s.txt"), "s", CORPUS).startswith(
-        "s.txt: found 1 segmentation without ids for 2 documents; "
-    )
-
-
 def test_names_that_cannot_be():
     name = write(LINES)
     assert "found the system name ''; expected a non-empty string" in refusal(
@@ -222,12 +179,6 @@ def test_names_that_cannot_be():
     assert "system 's': found the system a second time" in refusal(read_system, name, "s", made)
     with pytest.raises(UnknownNameError, match="unknown format 'x'"):
         read_system(name, "s", CORPUS, format="x")
-
-
-def test_missing_system_file():
-    assert refusal(read_system, "absent.jsonl", "s", CORPUS).startswith(
-        "absent.jsonl: found no file of this "
-    )
 
 
 def test_a_corpus_line_names_its_own_system():

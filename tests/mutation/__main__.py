@@ -51,7 +51,6 @@ ALSO = {
     "reffree/statistics/resampling": "statistics/intervals evaluate/score",
     "reffree/encoders/cache": "encoders/cache/store",
     "reffree/formats/": "formats/source formats/jsonl formats/labels formats/dialogues",
-    "reffree/formats/nltk": "formats/labels formats/save",
     "reffree/formats/segeval": "formats/labels formats/save",
     "reffree/formats/shards": "evaluate/streamed",
     "reffree/formats/values": "formats/tables",

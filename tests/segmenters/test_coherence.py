@@ -27,8 +27,7 @@ from reffree.segmenters.trained.csm import (
 )
 from reffree.segmenters.trained.examples import triples_of
 from reffree.segmenters.trained.settings import CsmSettings
-from reffree.studies import density
-from reffree.util.errors import EncoderError, InputError
+from reffree.util.errors import EncoderError
 from tests.checkpoints import WORDS, save_checkpoint
 from tests.helpers import keywords, topical_corpus
 from tests.oracles import reference_based
@@ -99,17 +98,6 @@ def test_boundaries_are_those_of_the_paper(coherence, alpha):
     # A depth may only be on either side of the cutoff where it is that cutoff.
     cutoff = depths.mean() + alpha * depths.std() if len(depths) else 0.0
     assert all(abs(depths[b - 1] - cutoff) < 1e-9 for b in differing)
-
-
-def test_the_rule_by_hand():
-    # Depths 0, .35, 0, .35: mean .175, deviation .175.
-    depths = coherence_depths(np.array([0.9, 0.5, 0.8, 0.1]))
-    assert select_deep(depths, -0.5).boundaries == (2, 4)
-    assert select_deep(depths, -1.1).boundaries == (1, 2, 3, 4)  # no valleys, as published
-    assert select_deep(depths, 1.1).boundaries == ()
-    assert select_deep(depths, -0.5, min_gap=3).boundaries == (2,)
-    assert select_deep(np.zeros(3), -0.5).boundaries == ()
-    assert select_deep(np.zeros(0), -0.5).masses == (1,)
 
 
 def test_the_threshold_is_that_of_the_lowest_held_out_pk():
@@ -194,36 +182,6 @@ def test_depths_are_scores_of_gaps(folder):
         assert f.boundaries == tuple(coherence_boundaries(c.tolist(), -0.5))
     half = CoherenceScoring(str(folder), density=0.5)(inputs)
     assert [len(s) - 1 for s in half] == [math.floor(0.5 * len(d) + 0.5) for d in depths]
-    # Own vectors are those it was trained on only where they are the same.
-    result = density(
-        {"a": CORPUS},
-        methods=[f"csm:path={folder}"],
-        thresholds=[0.5],
-        metrics=[],
-        embeddings={"a": VECTORS},
-    )
-    assert f"csm:path={folder}" in result.table("regimes").column("method")
-
-
-@pytest.mark.parametrize(
-    ("corpus", "message"),
-    [
-        (
-            Corpus(CORPUS.documents[:3]),
-            "found a corpus of 3 documents to train on; expected four at least",
-        ),
-        (
-            Corpus(tuple(Document.build(f"{i}", ["x", "y", "z"][: i % 2 + 1]) for i in range(6))),
-            "no document of more than three units to learn from",
-        ),
-    ],
-)
-def test_corpora_that_teach_nothing_are_refused_before_they_are_encoded(corpus, message):
-    with pytest.raises(InputError, match=message):
-        train_csm(corpus, encoder="nowhere/at-all")
-
-
-# The method -----------------------------------------------------------------------------------
 
 
 # Fine-tuning, and a head that is there --------------------------------------------------------
@@ -287,6 +245,3 @@ def test_a_next_sentence_head_is_used_as_it_is(tmp_path):
     other = save_checkpoint("roberta", tmp_path / "roberta")
     with pytest.raises(EncoderError, match="expected a model that was trained to tell next sent"):
         segment(corpus, f"csm:encoder={other}")
-
-
-# The command ----------------------------------------------------------------------------------

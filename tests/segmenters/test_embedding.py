@@ -7,7 +7,6 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-import ruptures
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -21,7 +20,7 @@ from reffree.segmenters.depth import Depth, depths_of, gap_similarities
 from reffree.segmenters.greedy import Greedy
 from reffree.segmenters.optimal import Optimal
 from reffree.segmenters.posterior import LeastExpectedPk
-from reffree.util.errors import InputError, Place
+from reffree.util.errors import InputError
 from reffree.util.naming import spelling_of
 from tests.oracles.reference_free import cosine, document_score
 from tests.oracles.selection import greedy
@@ -188,11 +187,6 @@ def test_depth_finds_topics():
     assert n_boundaries == sorted(n_boundaries, reverse=True)
 
 
-def test_density_is_per_gap():
-    x = np.random.default_rng(4).normal(size=(101, 8))
-    assert len(run(Depth(density=0.2, min_gap=1), x)) == 21
-
-
 def test_no_valley_no_boundary():
     identical = np.repeat(np.random.default_rng(5).normal(size=(1, 8)), 30, axis=0)
     for threshold in (-3.0, 0.5):
@@ -263,16 +257,6 @@ def test_penalised_change_points_are_the_best(x, kernel, penalty, min_size):
     }
     scale = max(1.0, np.abs(products).max())
     assert costs[found.masses] == pytest.approx(min(costs.values()), abs=1e-9 * scale)
-
-
-def test_penalty_agrees_with_ruptures():
-    """PELT of ruptures 1.1, which is exact without a least size."""
-    rng = np.random.default_rng(6)
-    x = topics(rng, (12, 9, 15, 10, 4))
-    for penalty in (1.0, 5.0, 20.0):
-        ends = ruptures.KernelCPD(kernel="linear", min_size=1).fit(x).predict(pen=penalty)
-        found = run(ChangePoint(kernel="linear", penalty=penalty, min_size=1), x)
-        assert list(found.boundaries) == ends[:-1]
 
 
 def test_scale_moves_the_linear_kernel_only():
@@ -370,18 +354,6 @@ def test_climbing_is_the_literal_search(metric):
     assert changed == {None, 3}
 
 
-def test_climbing_never_does_harm():
-    rng = np.random.default_rng(11)
-    for metric in EVERY_METRIC:
-        x = topics(rng, (5, 7, 6))
-        plain = run(Greedy(metric=metric, k=4, climb=False), x)
-        climbed = run(Greedy(metric=metric, k=4), x)
-        (scores,) = score_document(x, [plain, climbed], [metric]).values()
-        worse, better = scores.tolist() if metric != "segrefree" else (-scores).tolist()
-        assert better >= worse - 1e-9
-        assert len(climbed) == len(plain) == 5
-
-
 def test_greedy_without_room_for_tables(monkeypatch):
     """Documents whose tables do not fit are scored by the slower path, with the same result."""
     x = topics(np.random.default_rng(12), (5, 7, 6))
@@ -410,38 +382,6 @@ def test_optimal_equals_exhaustive_search(x, metric, k):
     if not scores.isnan().all():
         best = np.nanmax(scores.numpy())
         assert scores[0].item() == pytest.approx(best, abs=1e-8, rel=1e-8)
-
-
-@pytest.mark.parametrize("metric", ARPS)
-@pytest.mark.parametrize("k", [1, 2, 3, 7, 12, 19])
-def test_halving_the_search_loses_nothing(metric, k):
-    """Many boundaries, against sums over layers of states, one for each boundary."""
-    x = topics(np.random.default_rng(13), (8, 9, 7, 16))
-    n = len(x)
-    column = {"arp_cos": 1, "arp_pair": 2}.get(metric, 0)
-    dispersion = optimal._spread(x, column, Place())
-    power = 0.5 if metric == "arp_std:p=1" else 1.0
-    proximity = optimal.proximities(dispersion**power)
-    layer = {(0, c): 0.0 for c in range(1, n + 1)}
-    for _ in range(k):
-        following = {}
-        for (a, b), total in layer.items():
-            for c in range(b + 1, n + 1) if b - a > 1 else ():
-                value = total + proximity[b, min(2 * (c - b), b - a)]
-                following[b, c] = max(following.get((b, c), -math.inf), value)
-        layer = following
-    best = max(total for (_, c), total in layer.items() if c == n)
-    found = run(Optimal(metric=metric, k=k), x)
-    (scores,) = score_document(x, [found], [metric]).values()
-    assert len(found) == k + 1
-    assert scores[0].item() * k == pytest.approx(best, abs=1e-9)
-
-
-def test_any_number_is_no_worse_than_each():
-    x = topics(np.random.default_rng(15), (6, 5, 7, 4, 6), spread=0.8)
-    each = [run(Optimal(k=k), x) for k in range(1, 10)]
-    (scores,) = score_document(x, [run(Optimal(), x), *each], ["arp_pair"]).values()
-    assert scores[0].item() >= scores.max().item() - 1e-9
 
 
 def test_too_long_to_search(monkeypatch):

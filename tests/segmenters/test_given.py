@@ -83,7 +83,7 @@ def test_what_a_rule_cannot_do():
     said = refusal(reffree.segment, TALK, scores={"m": [[0.5] * 11]})
     assert "system 'm': found scores of 1 document; expected 2" in said
     said = refusal(reffree.segment, TALK, scores={"m": {"d0": [0.5] * 11}})
-    assert "document 'd1': found no scores (1 of 2 documents lack them)" in said
+    assert "document 'd1': found no list of scores (1 of 2 documents lack it)" in said
     said = refusal(boundary_scores, TALK, "texttiling", drop=["repeats"])
     assert "scores to be kept, with repeats left out" in said
 

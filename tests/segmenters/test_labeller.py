@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import nullcontext
 from dataclasses import replace
 
@@ -25,32 +24,18 @@ from reffree.segmenters.trained.labeller import (
     candidate_thresholds,
     find_best_threshold,
     train_labeller,
-    train_segmenter,
 )
 from reffree.segmenters.trained.labellers import as_input, gap_logits, make_network, padded
 from reffree.segmenters.trained.settings import ARCHITECTURES, LabellerSettings
-from reffree.util.errors import InputError
+from tests.helpers import corpus_of
 from tests.oracles.labellers import best_value, f1_of_boundaries, masses_above, sheikh_logits
 from tests.oracles.reference_based import pk
 from tests.properties import examples
+from tests.segmenters.golds import f1_of, golds_of
 
 DIMENSION = 6
 CPU = torch.device("cpu")
 QUICK = LabellerSettings(hidden=16, layers=1, epochs=6, learning_rate=0.02, dropout=0.1, heads=2)
-
-
-def golds_of(n, seed=0):
-    rng = np.random.default_rng(seed)
-    return [tuple(rng.integers(2, 6, rng.integers(2, 6)).tolist()) for _ in range(n)]
-
-
-def corpus_of(golds, prefix="d"):
-    return Corpus(
-        tuple(
-            Document.build(f"{prefix}{j}", [f"unit {i} of {j}" for i in range(sum(g))], gold=g)
-            for j, g in enumerate(golds)
-        )
-    )
 
 
 def cued(golds, seed=0):
@@ -65,9 +50,9 @@ def cued(golds, seed=0):
 
 
 GOLDS = golds_of(40)
-CORPUS, VECTORS = corpus_of(GOLDS), cued(GOLDS)
+CORPUS, VECTORS = corpus_of(*GOLDS), cued(GOLDS)
 FRESH_GOLDS = golds_of(25, seed=1)
-FRESH = Inputs(corpus_of(FRESH_GOLDS, "f"), embeddings=cued(FRESH_GOLDS, seed=1), device="cpu")
+FRESH = Inputs(corpus_of(*FRESH_GOLDS), embeddings=cued(FRESH_GOLDS, seed=1), device="cpu")
 
 
 def train(settings=QUICK, corpus=CORPUS, vectors=VECTORS, **more):
@@ -84,19 +69,6 @@ def folder(labeller, tmp_path_factory):
     path = tmp_path_factory.mktemp("segmenter") / "s"
     labeller.save(path)
     return path
-
-
-@pytest.fixture
-def encodes_nothing(monkeypatch):
-    def encode(*args, **options):
-        raise AssertionError("encoded all the same")
-
-    monkeypatch.setattr("reffree.encoders.embed.encode_corpus", encode)
-
-
-def mean_f1(found, golds):
-    pairs = zip(found, golds, strict=True)
-    return np.mean([f1_of_boundaries(each.masses, gold) for each, gold in pairs])
 
 
 # Networks -------------------------------------------------------------------------------------
@@ -127,15 +99,6 @@ def test_sheikh_compares_what_was_read_on_either_side(n, layers, seed):
     expected = sheikh_logits(x, weights, layers)
     (found,) = gap_logits(network, [torch.from_numpy(x)], CPU)
     assert found == pytest.approx(expected, abs=1e-9)
-
-
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_order_matters(architecture):
-    torch.manual_seed(0)
-    network = make_network(6, replace(QUICK, architecture=architecture))
-    x = torch.randn(5, 6)
-    there, back = gap_logits(network, [x, x.flip(0)], CPU)
-    assert np.abs(there - back[::-1]).max() > 1e-4
 
 
 def test_vectors_are_read_by_their_direction():
@@ -189,7 +152,7 @@ def test_cues_are_learnt(architecture, tmp_path):
     made = train(replace(QUICK, architecture=architecture))
     made.save(tmp_path / "s")
     found = TrainedSegmenter(str(tmp_path / "s"))(FRESH)
-    assert mean_f1(found, FRESH_GOLDS) > 0.7  # random boundaries at gold's density: about 0.3
+    assert f1_of(found, FRESH_GOLDS) > 0.7  # random boundaries at gold's density: about 0.3
     assert made.description.figures["f1"] > 0.7
     assert (
         made.description.history[-1]["training_loss"] < made.description.history[0]["training_loss"]
@@ -200,8 +163,8 @@ def test_shuffled_gold_teaches_nothing():
     rng = np.random.default_rng(0)
     golds = [tuple(rng.permutation(gold).tolist()) for gold in golds_of(40, seed=5)]
     vectors = [rng.normal(size=(sum(gold), DIMENSION)) for gold in golds]
-    made = train(QUICK, corpus_of(golds), vectors)
-    assert mean_f1(_segmented(made, FRESH), FRESH_GOLDS) < 0.7
+    made = train(QUICK, corpus_of(*golds), vectors)
+    assert f1_of(_segmented(made, FRESH), FRESH_GOLDS) < 0.7
 
 
 def _segmented(labeller, inputs):
@@ -225,14 +188,6 @@ def test_the_best_epoch_is_kept_and_patience_ends_training():
     assert found == pytest.approx(expected, abs=1e-6)
 
 
-def test_small_corpora_are_seen_in_smaller_steps():
-    found = [LabellerSettings().batch(n) for n in (1, 15, 16, 63, 64, 10_000)]
-    assert found == [1, 1, 2, 7, 8, 8]
-    assert LabellerSettings(batch_size=3).batch(10_000) == 3
-    told = train(replace(QUICK, epochs=1)).description.settings
-    assert (told.batch_size, told.dropout) == (4, 0.1)
-
-
 def test_every_annotator_is_learnt_from():
     units = [f"u{i}" for i in range(6)]
     documents = [
@@ -246,55 +201,17 @@ def test_every_annotator_is_learnt_from():
     assert told.counts["training_boundaries"] == 2 * 2
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_awkward_documents(architecture):
-    golds = [(1,), (1, 1), (4,), (1, 1, 1), (2, 3), (3, 2), (1,), (5, 1)]
-    vectors = [np.zeros((sum(gold), 4)) for gold in golds]
-    settings = replace(QUICK, architecture=architecture, epochs=2, held_out=0.4, batch_size=3)
-    made = train(settings, corpus_of(golds), vectors)
-    found = made.gap_scores(Inputs(corpus_of(golds), embeddings=vectors))
-    assert [len(each) for each in found] == [sum(gold) - 1 for gold in golds]
-    assert np.isfinite(np.concatenate(found)).all()
-
-
 def test_held_out_documents_that_judge_nothing():
     """Of one unit each, whatever is held out of them: no Pk, no F1, and one half as threshold."""
     golds = [(1,)] * 30 + [(2, 2)] * 2
     seeds = (replace(QUICK, epochs=1, held_out=0.05, seed=seed) for seed in range(3))
     for settings in seeds:
-        told = train(settings, corpus_of(golds), cued(golds)).description
+        told = train(settings, corpus_of(*golds), cued(golds)).description
         if told.counts["held_out_gaps"] == 0:
             figures = [told.figures[name] for name in ("pk", "f1", "threshold")]
             assert figures == [None, None, 0.5]
             return
     pytest.fail("no seed holds out documents of one unit only")
-
-
-@pytest.mark.parametrize(
-    ("corpus", "message"),
-    [
-        (
-            Corpus((Document.build("a", ["x", "y"]), *CORPUS.documents)),
-            "document 'a': found no gold, which a segmenter is trained on; expected gold in every",
-        ),
-        (
-            corpus_of([(2, 2), (3, 3)]),
-            "found a corpus of 2 documents to train on; expected four at least: two to train on",
-        ),
-        (corpus_of([(4,), (3,), (5,), (2,)]), "a boundary in no gap, or in every gap"),
-        (corpus_of([(1, 1), (1, 1, 1), (1, 1), (1, 1)]), "a boundary in no gap, or in every gap"),
-    ],
-)
-def test_corpora_that_teach_nothing_are_refused_before_they_are_encoded(
-    corpus, message, encodes_nothing
-):
-    with pytest.raises(InputError, match=message):
-        train_segmenter(corpus)
-    with pytest.raises(InputError, match=r"no gold, which|documents? to train on|in no gap, or"):
-        segment(corpus, "supervised")
-
-
-# Folders --------------------------------------------------------------------------------------
 
 
 # Methods --------------------------------------------------------------------------------------
@@ -324,7 +241,7 @@ def test_every_document_is_segmented_by_a_labeller_that_did_not_see_it():
         assert sorted([*train_on.tolist(), *test.tolist()]) == list(range(len(CORPUS)))
     others = list(method.split(CORPUS, 4))
     assert [test.tolist() for _, test in parts] != [test.tolist() for _, test in others]
-    assert len(list(method.split(corpus_of(GOLDS[:3]), 0))) == 3
+    assert len(list(method.split(corpus_of(*GOLDS[:3]), 0))) == 3
 
 
 def test_supervised_learns_from_the_other_documents():
@@ -340,7 +257,7 @@ def test_supervised_learns_from_the_other_documents():
         return nullcontext(advance)
 
     made = segment(CORPUS, method, embeddings=VECTORS, progress=progress, device="cpu")
-    assert mean_f1(made.hypotheses[method], GOLDS) > 0.6
+    assert f1_of(made.hypotheses[method], GOLDS) > 0.6
     assert steps == [["Segmenting", 13, 13]]
     again = segment(CORPUS, method, embeddings=VECTORS, device="cpu")
     assert again.hypotheses[method] == made.hypotheses[method]
@@ -356,12 +273,12 @@ def test_what_only_the_document_itself_would_tell_is_not_known():
         ends = np.cumsum(gold)[:-1] - 1
         x[ends, 2 * number : 2 * number + 2] = (0, 1)
         vectors.append(x)
-    corpus = corpus_of(golds)
+    corpus = corpus_of(*golds)
     method = "supervised:folds=2,epochs=6,hidden=16,layers=1,learning_rate=0.02"
     made = segment(corpus, method, embeddings=vectors, device="cpu")
     inside = train(replace(QUICK, epochs=15, patience=15, held_out=0.1), corpus, vectors)
     found = _segmented(inside, Inputs(corpus, embeddings=vectors))
-    assert mean_f1(found, golds) > mean_f1(made.hypotheses[method], golds) + 0.2
+    assert f1_of(found, golds) > f1_of(made.hypotheses[method], golds) + 0.2
 
 
 def test_an_interrupted_supervised_method_is_no_system(monkeypatch):
@@ -376,35 +293,3 @@ def test_an_interrupted_supervised_method_is_no_system(monkeypatch):
     inputs = replace(FRESH, advance=advance)
     with pytest.raises(KeyboardInterrupt):
         method(inputs)
-
-
-# The command ----------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def files(write_corpus, tmp_path):
-    corpora = {"train": (CORPUS, VECTORS), "test": (FRESH.corpus, FRESH.embeddings)}
-    made = {}
-    for name, (corpus, vectors) in corpora.items():
-        rows = [{"id": d.id, "units": list(d.units), "gold": list(d.gold.masses)} for d in corpus]
-        np.savez(
-            tmp_path / f"{name}.npz", **{d.id: x for d, x in zip(corpus, vectors, strict=True)}
-        )
-        made[name] = [write_corpus(rows, f"{name}.jsonl"), "--embeddings", f"{name}.npz"]
-    return made
-
-
-def test_command(run, files, tmp_path):
-    options = ["--hidden", "16", "--layers", "1", "--learning-rate", "0.02", "--device", "cpu"]
-    done = run("train", "segmenter", *files["train"], "-o", "s", "--architecture", "sheikh-bilstm",
-               *options)  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    lines = done.stderr.splitlines()
-    assert lines[0].startswith("epoch 1: training loss 0.")
-    assert lines[-1].startswith("s: trained on 32 documents (cpu), 8 held out; log loss 0.")
-    assert lines[-1].endswith("use it with --method trained:path=s")
-    done = run("segment", *files["test"], "--method", "trained:path=s", "-o", "out.jsonl")
-    assert done.returncode == 0, done.stderr
-    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    found = [Segmentation(tuple(row["systems"]["trained:path=s"])) for row in rows]
-    assert mean_f1(found, FRESH_GOLDS) > 0.6

@@ -76,14 +76,6 @@ def test_terms_are_stems_without_stop_words_numbers_and_letters():
     assert found.word_edges.tolist() == [0, 7, 12, 12]
 
 
-def test_terms_are_numbered_within_their_document():
-    first, second = Inputs(Corpus((document(["apple boat"], "1"), document(["cloud"], "2")))).terms(
-        "english"
-    )
-    assert (first.n_distinct, second.n_distinct) == (2, 1)
-    assert second.ids.tolist() == [0]
-
-
 def test_accents_may_be_letters_of_their_own():
     decomposed = unicodedata.normalize("NFD", "Même été à Noël")
     assert words_of(decomposed) == ["même", "été", "à", "noël"]
@@ -97,17 +89,6 @@ def test_every_language_has_stop_words_and_a_stemmer(language):
     assert len(STOP_WORDS[language]) > 50
     assert all(lexicon[word] == -1 for word in STOP_WORDS[language])
     assert lexicon["internet"] == 0
-
-
-def test_languages_are_those_with_stop_words():
-    assert set(get_args(Language)) == set(STOP_WORDS)
-
-
-def test_stems_are_those_of_the_language():
-    german = Lexicon("german")
-    assert german["häuser"] == german["haus"]
-    english = Lexicon("english")
-    assert english["häuser"] != english["haus"]
 
 
 # TextTiling -----------------------------------------------------------------------------------
@@ -179,12 +160,6 @@ def test_liberal_finds_no_fewer_boundaries():
     assert set(conservative) < set(liberal)
 
 
-def test_texttiling_takes_the_deepest_gaps_if_told_how_many():
-    units = ["apple boat"] * 5 + ["apple cloud"] * 5 + ["drum engine"] * 5
-    assert segment(TextTiling(block=3, k=1), units).boundaries == (10,)
-    assert segment(TextTiling(block=3, k="gold"), units, gold=[5, 5, 5]).boundaries == (5, 10)
-
-
 # C99 ------------------------------------------------------------------------------------------
 
 
@@ -221,16 +196,6 @@ def test_no_segmentation_is_cheaper(units, k):
     assert len(found) == k + 1
     cost = oracle.textseg_cost(units, found.masses)
     assert cost == pytest.approx(oracle.least_textseg_cost(units, k), rel=1e-12)
-
-
-def test_a_path_through_twelve_units_is_optimal():
-    rng = np.random.default_rng(2)
-    topics = np.array([TERMS[:3], TERMS[2:]])
-    units = [list(rng.choice(topics[i // 4 % 2], size=5)) for i in range(12)]
-    for k in (None, 1, 2, 5, 11):
-        found = segment(TextSeg(k="auto" if k is None else k), of_words(units))
-        least = oracle.least_textseg_cost(units, k)
-        assert oracle.textseg_cost(units, found.masses) == pytest.approx(least, rel=1e-12)
 
 
 def test_a_unit_without_terms_goes_to_the_later_segment():
@@ -308,10 +273,3 @@ def test_documents_do_not_depend_on_one_another(method):
     documents = [document(units, id) for id, units in AWKWARD.items()]
     together = method(inputs(*documents))
     assert together == tuple(method(inputs(d))[0] for d in documents)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_as_many_boundaries_as_gold(method):
-    assert len(segment(method(k="gold"), TOPICS, gold=[6, 6, 12])) == 3
-    with pytest.raises(InputError, match=f"no gold for {method.name}"):
-        segment(method(k="gold"), TOPICS)

@@ -162,11 +162,6 @@ def test_the_period_is_the_nearest_of_all(lengths, data):
     assert nearest_period(lengths, wanted) == min(range(1, 27), key=missed)
 
 
-def test_the_period_is_the_smallest_of_those_alike():
-    # Every 4 or every 5 place 4 boundaries, every 6 two.
-    assert nearest_period([11, 11], 3) == nearest_period([11, 11], 4) == 4
-
-
 def test_oracle_periodic():
     # 3 + 1 boundaries over 12 + 9 units: every 4 places 2 + 2.
     inputs = Inputs(corpus_of((1, 1, 1, 9), (1, 8)))
@@ -182,13 +177,6 @@ def test_oracles_have_as_many_boundaries_as_gold(gold):
         assert [*map(len, method(inputs))] == [*map(len, gold)]
 
 
-@pytest.mark.parametrize(
-    "gold", [[(5,), (1,), (9,)], [(1,) * 5, (1,) * 3, (1,)]], ids=["no boundary", "every unit"]
-)
-def test_oracle_periodic_keeps_the_extremes(gold):
-    assert masses(OraclePeriodic()(Inputs(corpus_of(*gold)))) == gold
-
-
 # The random ones ------------------------------------------------------------------------------
 
 
@@ -196,11 +184,6 @@ def test_oracle_periodic_keeps_the_extremes(gold):
 def test_given_their_number_all_places_are_equally_likely(method):
     found = boundaries(method(Inputs(copies((1, 1, 4), 3000))))
     assert equally_likely(found, [frozenset(c) for c in combinations(range(1, 6), 2)])
-
-
-def test_the_two_oracles_draw_apart():
-    inputs = Inputs(corpus_of((50, 50, 50, 50)))
-    assert RandomKnown()(inputs) != OracleRandom()(inputs)
 
 
 def test_unknown_numbers_are_equally_likely_and_so_are_places():
@@ -227,12 +210,6 @@ def test_random_is_a_coin_at_every_gap(p):
     )
     some = wanted > 0
     assert chisquare(observed[some], wanted[some]).pvalue > ALIKE
-
-
-def test_random_at_the_limits():
-    inputs = Inputs(plain(1, 2, 300))
-    assert Random(p=0)(inputs) == NoBoundaries()(inputs)
-    assert Random(p=1)(inputs) == AllBoundaries()(inputs)
 
 
 def test_one_draw_is_nested_and_two_are_independent():
@@ -267,9 +244,3 @@ def test_the_nine_baselines_are_not_nested():
     found = [boundaries(method(Inputs(corpus)))[0] for _, method in arp_random_baselines(corpus)]
     half, third = found[1], found[2]
     assert binomtest(len(half & third), len(third), 1 / 2).pvalue > ALIKE
-
-
-def test_one_segment_a_document_makes_the_mean_baseline_certain():
-    """As printed: 1/k with k = 1."""
-    (_, method), *_ = arp_random_baselines(corpus_of((4,), (2,)))
-    assert masses(method(Inputs(plain(4)))) == [(1, 1, 1, 1)]

@@ -15,7 +15,6 @@ from reffree.metrics.free.posterior import Posterior
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.posterior import LeastExpectedPk
 from reffree.segmenters.segment import segment
-from reffree.studies.correlate_pool import COHESION, SEEKERS
 from reffree.util.errors import InputError
 from tests.oracles.expected import best_segmentation, evidence_and_nodes, expected_pk, mixture
 from tests.properties import examples
@@ -117,14 +116,3 @@ def test_a_scorer_that_is_not_there_is_refused(tmp_path):
     # Before anything is encoded: there is no such encoder.
     with pytest.raises(InputError, match="train scorer"):
         segment(corpus, f"posterior:evidence=scorer:{tmp_path}", encoder="none")
-
-
-def test_vectors_are_needed():
-    with pytest.raises(InputError, match="no embeddings for posterior"):
-        LeastExpectedPk()(Inputs(Corpus((Document.build("d", ["a"] * 4),))))
-
-
-def test_it_seeks_cohesion():
-    assert "posterior" in COHESION
-    assert "posterior" in SEEKERS
-    assert LeastExpectedPk.name == "posterior"

@@ -29,14 +29,12 @@ from reffree.segmenters.posterior import LeastExpectedPk
 from reffree.segmenters.segment import segment
 from reffree.segmenters.trained.examples import (
     ABSENT,
-    Gaps,
     Passage,
     TrainingCorpora,
     examples_of,
     gaps_of,
     hold_out,
     passages_of,
-    single_segments,
     splice,
     windows_of,
 )
@@ -62,34 +60,20 @@ from reffree.segmenters.trained.scorer import (
     train_scorer,
 )
 from reffree.segmenters.trained.settings import ScorerSettings
-from reffree.segmenters.trained.training import rise_and_fall
+from reffree.segmenters.trained.training import falling
 from reffree.studies.boundaries import boundaries
 from reffree.util.errors import EncoderError, InputError, OptionError
 from reffree.util.seeds import rng_for
 from tests.checkpoints import WORDS, save_checkpoint
-from tests.helpers import keywords
+from tests.helpers import corpus_of, keywords
 from tests.oracles.training import training_figures
 from tests.properties import examples
+from tests.segmenters.golds import f1_of, golds_of
 
 DIMENSION = 12
 QUICK = ScorerSettings(
     splice_epochs=1, epochs=4, learning_rate=0.01, batch_size=32, hidden=16, splices_per_document=2
 )
-
-
-def golds_of(n, seed=0, longest=6):
-    rng = np.random.default_rng(seed)
-    return [tuple(rng.integers(2, longest, rng.integers(2, 6)).tolist()) for _ in range(n)]
-
-
-def corpus_of(golds, prefix="d"):
-    units = [[f"unit {i} of {j}" for i in range(sum(gold))] for j, gold in enumerate(golds)]
-    return Corpus(
-        tuple(
-            Document.build(f"{prefix}{j}", text, gold=gold)
-            for j, (text, gold) in enumerate(zip(units, golds, strict=True))
-        )
-    )
 
 
 def topics(golds, seed=0, noise=0.15):
@@ -105,10 +89,10 @@ def topics(golds, seed=0, noise=0.15):
 
 
 GOLDS = golds_of(40)
-CORPUS, VECTORS = corpus_of(GOLDS), topics(GOLDS)
+CORPUS, VECTORS = corpus_of(*GOLDS), topics(GOLDS)
 ONE = TrainingCorpora({"d": CORPUS})
 FRESH_GOLDS = golds_of(30, seed=1)
-FRESH = Inputs(corpus_of(FRESH_GOLDS, "f"), embeddings=topics(FRESH_GOLDS, seed=1))
+FRESH = Inputs(corpus_of(*FRESH_GOLDS), embeddings=topics(FRESH_GOLDS, seed=1))
 
 
 def trained(quick=QUICK, corpus=CORPUS, vectors=VECTORS, **more):
@@ -127,13 +111,6 @@ def folder(checkpoint, tmp_path_factory):
     return path
 
 
-def f1_of(found, golds):
-    pairs = zip(found, golds, strict=True)
-    pairs = [(set(f.boundaries), set(Segmentation(g).boundaries)) for f, g in pairs]
-    hits = sum(len(a & b) for a, b in pairs)
-    return 2 * hits / sum(len(a) + len(b) for a, b in pairs)
-
-
 # Examples -------------------------------------------------------------------------------------
 
 
@@ -148,19 +125,10 @@ def test_windows_are_the_units_around_a_gap(n, window):
         assert row.tolist() == [100 + i if 0 <= i < n else ABSENT for i in places]
 
 
-def test_gaps_of_passages_follow_one_another():
-    gaps = gaps_of(passages_of(corpus_of([(2, 1), (1,), (3,)])), 1)
-    assert gaps.windows.tolist() == [[0, 1], [1, 2], [4, 5], [5, 6]]
-    assert gaps.labels.tolist() == [0, 1, 0, 0]
-    assert gaps.sizes == (2, 0, 2)
-    parts = list(gaps.by_passage(np.arange(4.0)))
-    assert [part.tolist() for part in parts] == [[0, 1], [], [2, 3]]
-
-
 @given(st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=4), min_size=2, max_size=6))
 @examples(60)
 def test_splices_join_segments_of_different_documents(golds):
-    passages = passages_of(corpus_of(golds))
+    passages = passages_of(corpus_of(*golds))
     owner = np.repeat(np.arange(len(golds)), [sum(gold) for gold in golds])
     whole = set()
     for p in passages:
@@ -184,22 +152,12 @@ def test_splices_join_segments_of_different_documents(golds):
 
 
 def test_splices_draw_every_segment_equally():
-    passages = passages_of(corpus_of([(3, 2, 2, 3), (3, 3), (3, 3)]))
+    passages = passages_of(corpus_of((3, 2, 2, 3), (3, 3), (3, 3)))
     made = splice(passages, 3000, np.random.default_rng(0))
     first = np.array([p.rows[0] for p in made])
     _, counts = np.unique(first, return_counts=True)
     assert len(counts) == 8
     assert (abs(counts / 3000 - 1 / 8) < 0.03).all()
-
-
-def test_epochs_have_other_splices_and_seeds_other_documents():
-    one, two = examples_of(ONE, replace(QUICK, splice_epochs=2)).splices
-    assert one.windows.shape != two.windows.shape or (one.windows != two.windows).any()
-    other = examples_of(ONE, replace(QUICK, seed=1)).held_out["gold"].together
-    same, again = examples_of(ONE, QUICK), examples_of(ONE, QUICK)
-    aside = same.held_out["gold"].together
-    assert aside.windows.tolist() == again.held_out["gold"].together.windows.tolist()
-    assert aside.windows.tolist() != other.windows.tolist()
 
 
 def test_what_judges_is_not_learnt_from():
@@ -217,34 +175,10 @@ def test_what_judges_is_not_learnt_from():
     assert len(splices.sizes) == QUICK.splices_per_document * made.counts["held_out_documents"]
 
 
-def test_the_negative_control_has_no_boundary():
-    alone = single_segments(passages_of(corpus_of([(2, 3), (1,)])))
-    assert [p.rows.tolist() for p in alone] == [[0, 1], [2, 3, 4], [5]]
-    assert not gaps_of(alone, 2).labels.any()
-
-
-@pytest.mark.parametrize(
-    ("corpus", "message"),
-    [
-        (
-            Corpus((Document.build("a", ["x"], gold=(1,)), Document.build("b", ["x", "y"]))),
-            "document 'b': found no gold, which a scorer is trained on; expected gold in every",
-        ),
-        (corpus_of([(2, 2)] * 3), "a corpus of 3 documents to train on; expected four at least"),
-        (corpus_of([(9,)] * 5), "found gold with a boundary in no gap"),
-        (corpus_of([(1, 1, 1)] * 5), "found gold with a boundary in no gap, or in every gap"),
-        (corpus_of([(1,)] * 5), "found gold with a boundary in no gap"),
-    ],
-)
-def test_corpora_that_teach_nothing_are_refused(corpus, message):
-    with pytest.raises(InputError, match=message):
-        examples_of(TrainingCorpora({"d": corpus}), QUICK)
-
-
 def test_stages_learn_from_corpora_of_their_own():
-    gold = {"a": corpus_of(golds_of(10, 1)), "b": corpus_of(golds_of(12, 2), "b")}
-    bare = Corpus(tuple(replace(d, gold=None) for d in corpus_of(golds_of(9, 3), "s")))
-    calibration = {"v": corpus_of(golds_of(5, 4), "v")}
+    gold = {"a": corpus_of(*golds_of(10, 1)), "b": corpus_of(*golds_of(12, 2))}
+    bare = Corpus(tuple(replace(d, gold=None) for d in corpus_of(*golds_of(9, 3))))
+    calibration = {"v": corpus_of(*golds_of(5, 4))}
     corpora = TrainingCorpora(gold, {"s": bare}, calibration)
     made = examples_of(corpora, QUICK)
     sizes = {name: corpus.n_units for name, corpus in corpora.everything.items()}
@@ -279,7 +213,7 @@ def test_stages_learn_from_corpora_of_their_own():
     [
         ({"gold": {}}, "no corpus to train on"),
         ({"gold": {"a": CORPUS}, "calibration": {"a": CORPUS}}, "'a' to calibrate on, which is tr"),
-        ({"gold": {"a": CORPUS}, "splices": {"a": corpus_of([(2, 2)])}}, "two corpora called 'a'"),
+        ({"gold": {"a": CORPUS}, "splices": {"a": corpus_of((2, 2))}}, "two corpora called 'a'"),
     ],
 )
 def test_corpora_that_do_not_go_together_are_refused(given, message):
@@ -289,8 +223,8 @@ def test_corpora_that_do_not_go_together_are_refused(given, message):
 
 def test_held_out_splices_need_more_than_a_greeting():
     golds = [(2, 3)] * 8
-    aside = {p.document for p in hold_out(passages_of(corpus_of(golds)), 0.2, seeded())[1]}
-    short = corpus_of([(1, 1) if i in aside else gold for i, gold in enumerate(golds)])
+    aside = {p.document for p in hold_out(passages_of(corpus_of(*golds)), 0.2, seeded())[1]}
+    short = corpus_of(*[(1, 1) if i in aside else gold for i, gold in enumerate(golds)])
     with pytest.raises(InputError, match="fewer than two held-out documents with more than a gree"):
         examples_of(TrainingCorpora({"d": short}), QUICK)
     assert (
@@ -331,24 +265,11 @@ def test_features_are_as_defined(n, window, seed, has_zero):
     np.testing.assert_allclose(head.features(units, is_present), expected, atol=2e-6)
 
 
-def test_features_are_standardised_on_the_training_gaps():
-    head = Head(DIMENSION, 2, 4, 0.0)
-    model = HeadOnVectors(head, [*VECTORS, np.full((2, DIMENSION), 5.0)])
-    gaps = gaps_of(passages_of(CORPUS), 2)
-    head.standardise(model, gaps)
-    x = (head.features(*model.gather(torch.from_numpy(gaps.windows))) - head.centre) / head.spread
-    np.testing.assert_allclose(x.mean(0), 0, atol=1e-4)
-    np.testing.assert_allclose(x.std(0, correction=0), 1, atol=1e-3)
-    alike = Gaps(gaps.windows[:1].repeat(5, axis=0), gaps.labels[:5], (5,))
-    head.standardise(model, alike)
-    assert (head.spread == 1).all()
-
-
 def test_the_rate_rises_and_falls():
-    share = rise_and_fall(100, WARM_UP)
+    share = falling([100], 1, WARM_UP)
     assert [share(i) for i in (0, 4, 9, 10, 55)] == [0.1, 0.5, 1.0, 1.0, 0.5]
     assert 0 < share(99) < 0.02
-    assert [rise_and_fall(1, WARM_UP)(i) for i in (0, 1)] == [1.0, 0.0]
+    assert [falling([1], 1, WARM_UP)(i) for i in (0, 1)] == [1.0, 0.0]
 
 
 # Calibration ----------------------------------------------------------------------------------
@@ -383,14 +304,6 @@ def test_scores_are_probabilities_in_the_order_of_logits(z, temperature):
     assert (np.diff(found[np.argsort(z, kind="stable")]) >= 0).all()
 
 
-def test_log_loss_is_the_likelihood():
-    assert log_loss([0.0, 2.0], [1, 0]) == pytest.approx(
-        -(math.log(0.5) + math.log(1 - expit(2.0))) / 2
-    )
-    assert log_loss([-5000.0], [1]) == 5000.0
-    assert log_loss([], []) == 0.0
-
-
 def test_the_threshold_is_that_of_the_best_held_out_f1():
     gaps = gaps_of([Passage(0, np.arange(9), Segmentation((3, 3, 3)))], 1)
     scores = np.array([0.1, 0.2, 0.34, 0.1, 0.3, 0.32, 0.1, 0.1])
@@ -422,7 +335,7 @@ def test_topics_are_learnt(checkpoint, folder):
 
 def test_history_is_that_of_tables_7_and_8():
     golds = {name: golds_of(12, i) for i, name in enumerate("ab")}
-    corpora = TrainingCorpora({name: corpus_of(g, name) for name, g in golds.items()})
+    corpora = TrainingCorpora({name: corpus_of(*g) for name, g in golds.items()})
     vectors = {name: topics(g, noise=0.6) for name, g in golds.items()}
     quick = replace(QUICK, epochs=1, learning_rate=0.003)
     made = train_scorer(corpora.gold, embeddings=vectors, **keywords(quick))
@@ -448,28 +361,6 @@ def test_history_is_that_of_tables_7_and_8():
     assert made.description.corpora["gold"] == ("a", "b")
 
 
-def test_an_untrained_head_does_not_know_them(checkpoint):
-    torch.manual_seed(0)
-    network = Head(DIMENSION, QUICK.window, QUICK.hidden, QUICK.dropout)
-    untrained = replace(checkpoint, network=network)
-    scores = untrained.gap_scores(FRESH)
-    known = checkpoint.gap_scores(FRESH)
-    gold = np.concatenate([Segmentation(g).to_labels("gap") for g in FRESH_GOLDS])
-    assert log_loss_of(known, gold) < 0.1 < 0.4 < log_loss_of(scores, gold)
-
-
-def log_loss_of(scores, gold):
-    p = np.clip(np.concatenate(scores), 1e-12, 1 - 1e-12)
-    return -np.mean(np.log(np.where(gold, p, 1 - p)))
-
-
-def test_splices_alone_teach_topics():
-    only = trained(replace(QUICK, splice_epochs=4, epochs=0))
-    scores = only.gap_scores(FRESH)
-    found = [Segmentation.from_labels((s > 0.5).astype(int).tolist(), "gap") for s in scores]
-    assert f1_of(found, FRESH_GOLDS) > 0.9
-
-
 def test_shuffled_gold_teaches_nothing():
     """A held-out log loss that beats the base rate would come from a leak."""
     rng = np.random.default_rng(0)
@@ -481,17 +372,6 @@ def test_shuffled_gold_teaches_nothing():
     assert taught.figures["log_loss"] > 0.9 * entropy
 
 
-def test_the_best_epoch_is_kept(monkeypatch):
-    monkeypatch.setattr("reffree.segmenters.trained.scorer.find_temperature", lambda z, y: 1.0)
-    rng = np.random.default_rng(0)
-    shuffled = [x[rng.permutation(len(x))] for x in VECTORS]  # all that can be done is overfit
-    quick = replace(QUICK, epochs=6, splice_epochs=1, dropout=0.0)
-    told = trained(quick, vectors=shuffled).description
-    losses = gold_losses(told)
-    assert np.argmin(losses) < len(losses) - 1
-    assert told.figures["log_loss"] == min(losses) < losses[-1] - 0.01
-
-
 def test_every_stage_has_a_best_epoch_of_its_own(monkeypatch):
     """Splices may be easier than gold: their log loss is none to be beaten."""
     monkeypatch.setattr("reffree.segmenters.trained.scorer.find_temperature", lambda z, y: 1.0)
@@ -499,7 +379,7 @@ def test_every_stage_has_a_best_epoch_of_its_own(monkeypatch):
     shuffled = [x[rng.permutation(len(x))] for x in VECTORS]
     told = train_scorer(
         {"d": CORPUS},
-        splices={"s": corpus_of(FRESH_GOLDS, "s")},
+        splices={"s": corpus_of(*FRESH_GOLDS)},
         **keywords(replace(QUICK, splice_epochs=3, epochs=2)),
         embeddings={"d": shuffled, "s": FRESH.embeddings},
     ).description
@@ -510,9 +390,6 @@ def test_every_stage_has_a_best_epoch_of_its_own(monkeypatch):
 
 def gold_losses(told):
     return [e["log_loss"] for e in told.history if e["stage"] == "gold"]
-
-
-# Checkpoints ----------------------------------------------------------------------------------
 
 
 # The method -----------------------------------------------------------------------------------
@@ -552,36 +429,6 @@ def test_selection_is_apart_from_scoring(checkpoint, folder):
     steered = Scorer(path, rate=0.2, min_gap=1)(FRESH)
     share = sum(len(s) - 1 for s in steered) / sum(map(len, scores))
     assert share == pytest.approx(0.2, abs=0.06)
-
-
-def awkward():
-    rng = np.random.default_rng(0)
-    return {
-        "one": rng.normal(size=(1, DIMENSION)),
-        "two": rng.normal(size=(2, DIMENSION)),
-        "alike": np.ones((9, DIMENSION)),
-        "zero": np.zeros((5, DIMENSION)),
-        "huge": rng.normal(size=(6, DIMENSION)) * 1e300,
-        "tiny": rng.normal(size=(6, DIMENSION)) * 1e-300,
-        "mixed": rng.normal(size=(6, DIMENSION)) * np.logspace(-200, 200, 6)[:, None],
-        "opposed": np.array([[1.0], [-1.0]] * 4) * np.ones(DIMENSION),
-        "whole": rng.integers(-3, 3, size=(7, DIMENSION)),
-        "long": rng.normal(size=(5000, DIMENSION)),
-    }
-
-
-def test_awkward_documents_can_be_trained_on():
-    vectors = {k: x for k, x in awkward().items() if k != "long"}
-    golds = [(1,) if len(x) == 1 else (1, len(x) - 1) for x in vectors.values()]
-    corpus = Corpus(
-        tuple(
-            Document.build(k, ["x"] * sum(g), gold=g) for k, g in zip(vectors, golds, strict=True)
-        )
-    )
-    for window in (1, 4):
-        quick = replace(QUICK, window=window, epochs=1)
-        told = trained(quick, corpus, list(vectors.values())).description
-        assert math.isfinite(told.figures["log_loss"])
 
 
 # Fine-tuning ----------------------------------------------------------------------------------
@@ -644,16 +491,10 @@ def test_fine_tuning_learns_round_trips_and_repeats(encoder, tmp_path):
     assert digest_tree(tmp_path / "again") == digest_tree(tmp_path / "s")
 
 
-def test_distilbert_is_fine_tuned_as_published(tmp_path):
-    """The alias has the paper's model; here one of its architecture, which has a [CLS]."""
+def test_the_published_encoder_has_a_first_token_to_read(tmp_path):
     assert ALIASES["distilbert"].model == "distilbert/distilbert-base-uncased"
     folder = save_checkpoint("distilbert", tmp_path / "tiny")
-    made = tuned(folder, worded(30), replace(TUNING, epochs=12))
-    assert made.network.reads_first
-    made.save(tmp_path / "s")
-    fresh = Inputs(worded(8, seed=1))
-    found = Scorer(str(tmp_path / "s"), min_gap=1)(fresh)
-    assert f1_of(found, [d.gold.masses for d in fresh.corpus]) > 0.8
+    assert tuned(folder, worded(8), replace(TUNING, epochs=1)).network.reads_first
 
 
 def digest_tree(folder):
@@ -729,7 +570,7 @@ def train(write_corpus, monkeypatch, tmp_path):
 def test_command_has_a_corpus_for_every_stage(train, tmp_path, write_corpus):
     def written(name, seed, *, has_gold=True):
         golds = golds_of(8, seed)
-        units = [d.units for d in corpus_of(golds, name)]
+        units = [d.units for d in corpus_of(*golds)]
         rows = [
             {"id": f"{i}", "units": list(u)} | ({"gold": list(g)} if has_gold else {})
             for i, (u, g) in enumerate(zip(units, golds, strict=True))
@@ -752,7 +593,7 @@ def test_command_has_a_corpus_for_every_stage(train, tmp_path, write_corpus):
 def test_small_files_are_one_corpus(train, tmp_path, write_corpus):
     golds = golds_of(8, 0)
     paths = []
-    for i, (document, gold) in enumerate(zip(corpus_of(golds), golds, strict=True)):
+    for i, (document, gold) in enumerate(zip(corpus_of(*golds), golds, strict=True)):
         row = {"id": document.id, "units": list(document.units), "gold": list(gold)}
         paths.append(str(write_corpus([row], f"f{i}.jsonl")))
     done = train(*paths[1:], "--epochs=1", "--splice-epochs=1", "--window=1", corpus=paths[0])
@@ -760,14 +601,3 @@ def test_small_files_are_one_corpus(train, tmp_path, write_corpus):
     told = TrainedScorer.load(tmp_path / "s").description
     assert told.corpora["gold"] == ("8 small files",)
     assert (told.counts["training_documents"], told.counts["held_out_documents"]) == (6, 2)
-
-
-def test_command_refuses_before_it_encodes(train, tmp_path, write_corpus):
-    bare = write_corpus([{"id": "a", "units": ["x", "y"]}], "bare.jsonl")
-    refused = train(corpus=bare).exception
-    assert "found no gold, which a scorer is trained on" in str(refused)
-    (tmp_path / "s").mkdir()
-    (tmp_path / "s" / "mine").write_text("x")
-    assert "a folder that is not empty" in str(train().exception)
-    assert train("--window", "0").exit_code == 2
-    assert not train.encoded

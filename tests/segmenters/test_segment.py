@@ -59,11 +59,6 @@ def test_every_method_segments_every_document(method):
     assert made == again
 
 
-def test_every_home_holds_its_method():
-    for name in SEGMENTERS:
-        assert SEGMENTERS[name].name == name
-
-
 def test_names_and_mappings():
     made = reffree.segment(AWKWARD, {"mine": "even:every=2", "other": "none"})
     assert list(made.documents[0].systems) == ["mine", "other"]
@@ -184,19 +179,3 @@ def test_segment_command(file, tmp_path, capsys):
         other = [json.loads(line) for line in again.read_text().splitlines()]
         drawn = [line["systems"]["random:p=0.5"] for line in other]
         assert (drawn == [line["systems"]["random:p=0.5"] for line in written]) == same
-
-
-def test_perturb_command(file, tmp_path, capsys):
-    out = tmp_path / "out.jsonl"
-    asked = ["--perturbation", "removal:3", "--perturbation", "transposition:1"]
-    main(["perturb", str(file), *asked, "-o", str(out)])
-    said = capsys.readouterr().err
-    assert "removal_3: 6 removed; not possible: 3 to remove" in said
-    assert "transposition_1: 6 moved" in said
-    for line in map(json.loads, out.read_text().splitlines()):
-        assert line["systems"]["removal_3"] == [12]
-        moved = np.cumsum(line["systems"]["transposition_1"])[:-1]
-        assert np.abs(moved - [4, 8]).tolist() == [1, 1]
-    with pytest.raises(SystemExit) as stop:
-        main(["perturb", str(file), "--perturbation", "shuffle:1", "-o", str(out)])
-    assert stop.value.code == 2

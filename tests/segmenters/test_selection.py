@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+import math
 
 import numpy as np
 import pytest
@@ -40,29 +40,12 @@ def quarter_rates(segmentation):
     return np.histogram(segmentation.boundaries, bins=4, range=(0, n))[0] / (n / 4)
 
 
-@given(SCORES, st.sampled_from([-2.0, 0.0, 0.5, 0.75, 2.0]), st.integers(1, 8))
-def test_static_rule_is_the_paper_s(scores, threshold, min_gap):
-    found = select_above(scores, threshold, min_gap)
-    assert found.n_units == len(scores) + 1
-    assert list(found.boundaries) == oracle.static(scores, threshold, min_gap)
-
-
 @given(SCORES, st.integers(0, 30), st.integers(1, 8))
 def test_top_is_the_same_suppression_without_a_threshold(scores, k, min_gap):
     found = select_top(scores, k, min_gap)
     everything = set(range(1, len(scores) + 1))
     assert list(found.boundaries) == oracle.suppressed(scores, everything, k, min_gap)
     assert min_gap > 1 or len(found) - 1 == min(k, len(scores))
-
-
-@given(SCORES, st.floats(0, 1))
-def test_share_counts_gaps(scores, share):
-    k = len(select_share(scores, share)) - 1
-    assert abs(k - share * len(scores)) <= 0.5
-
-
-def test_share_rounds_half_up():
-    assert [len(select_share([1.0] * n, 0.5)) - 1 for n in (1, 2, 3, 4, 5)] == [1, 1, 2, 2, 3]
 
 
 def test_gap_is_the_least_distance_allowed():
@@ -78,37 +61,6 @@ def test_defaults_are_the_papers():
     assert select_share(scores, 0.4) == select_share(scores, 0.4, 1)
     paper = AdaptiveThreshold(0.1, min_gap=3, window=50, step_size=0.2, threshold=0.5, lifetime=3)
     assert AdaptiveThreshold(0.1) == paper
-
-
-@given(
-    st.lists(SCORES, min_size=1, max_size=3),
-    st.integers(1, 4),
-    st.integers(1, 6),
-    st.integers(1, 7),
-    st.sampled_from([0.05, 0.5, 4.0]),
-    st.sampled_from([-0.5, 0.5, 1.5]),
-    st.floats(0.01, 1),
-)
-@examples(300)
-def test_controller_is_the_paper_s(documents, min_gap, lifetime, window, step, threshold, share):
-    rate = share / min_gap
-    controller = AdaptiveThreshold(rate, min_gap, window, step, threshold, lifetime)
-    expected, thresholds = oracle.adaptive(
-        documents, rate, min_gap, window, step, threshold, lifetime
-    )
-    for scores, boundaries in zip(documents, expected, strict=True):
-        assert list(select_adaptive(scores, controller).boundaries) == boundaries
-    assert controller.threshold == pytest.approx(thresholds[-1], abs=1e-12)
-
-
-@given(SCORES)
-def test_step_tells_of_every_commit(scores):
-    controller = AdaptiveThreshold(rate=0.2, threshold=0.4)
-    told, counts = [], [0]
-    for score in scores:
-        told.append(controller.step(score))
-        counts.append(len(controller.boundaries))
-    assert told == [after > before for before, after in pairwise(counts)]
 
 
 @pytest.mark.parametrize("rate", [0.05, 0.1, 1 / 6, 0.25])
@@ -134,12 +86,6 @@ def test_rate_is_steered_over_documents():
     assert sum(len(s) - 1 for s in found) / n_gaps == pytest.approx(0.2, rel=0.1)
 
 
-@pytest.mark.parametrize("value", [0.0, 0.7, 1.0])
-def test_constant_scores_keep_the_rate(value):
-    found = select_adaptive([value] * 4000, AdaptiveThreshold(rate=0.1))
-    assert (len(found) - 1) / 4000 == pytest.approx(0.1, rel=0.1)
-
-
 @pytest.mark.parametrize("scale", [0.01, 1.0, 50.0])
 def test_what_the_rate_misses_is_how_far_the_threshold_went(scale):
     scores = scale * drifting(3000, np.random.default_rng(2))
@@ -147,16 +93,6 @@ def test_what_the_rate_misses_is_how_far_the_threshold_went(scale):
     extra = len(select_adaptive(scores, controller)) - 1 - 0.1 * len(scores)
     # Commits of the first and last windows count for more or less than once.
     assert extra == pytest.approx((controller.threshold - 0.5) / 0.2, abs=20)
-
-
-def test_one_unit():
-    for found in (
-        select_above([]),
-        select_top([], 3),
-        select_share([], 1.0),
-        select_adaptive([], AdaptiveThreshold(rate=0.1)),
-    ):
-        assert found.masses == (1,)
 
 
 @pytest.mark.parametrize(
@@ -184,35 +120,50 @@ MASKED = st.lists(
 )
 
 
-@given(MASKED, st.sampled_from([-2.0, 0.0, 0.5, 2.0]), st.integers(1, 8))
-def test_static_rule_keeps_to_candidates(pairs, threshold, min_gap):
+def unzipped(pairs, *, is_masked):
     scores, mask = [s for s, _ in pairs], [m for _, m in pairs]
+    return scores, mask if is_masked else None
+
+
+@given(MASKED, st.booleans(), st.sampled_from([-2.0, 0.0, 0.5, 0.75, 2.0]), st.integers(1, 8))
+def test_static_rule_is_the_paper_s(pairs, is_masked, threshold, min_gap):
+    scores, mask = unzipped(pairs, is_masked=is_masked)
     found = select_above(scores, threshold, min_gap, mask)
+    assert found.n_units == len(scores) + 1
     assert list(found.boundaries) == oracle.static(scores, threshold, min_gap, mask)
 
 
-@given(MASKED, st.floats(0, 1))
-def test_share_is_of_the_candidates(pairs, share):
-    scores, mask = [s for s, _ in pairs], [m for _, m in pairs]
+@given(MASKED, st.booleans(), st.one_of(st.floats(0, 1), st.just(0.5)))
+def test_share_is_of_the_candidates_and_rounds_half_up(pairs, is_masked, share):
+    scores, mask = unzipped(pairs, is_masked=is_masked)
     found = select_share(scores, share, candidates=mask).boundaries
-    assert all(mask[b - 1] for b in found)
-    assert abs(len(found) - share * sum(mask)) <= 0.5
+    assert all(mask is None or mask[b - 1] for b in found)
+    assert len(found) == math.floor(share * sum(mask or [True] * len(scores)) + 0.5)
+
+
+SETTINGS = st.tuples(
+    st.integers(1, 7),
+    st.sampled_from([0.05, 0.5, 4.0]),
+    st.sampled_from([-0.5, 0.5, 1.5]),
+    st.integers(1, 6),
+    st.sampled_from([-math.inf, -1.0, 0.25, 0.75]),
+)
+"""Window, step, first threshold, lifetime, least."""
 
 
 @given(
     st.lists(MASKED, min_size=1, max_size=3),
+    st.booleans(),
     st.integers(1, 4),
-    st.integers(1, 6),
-    st.sampled_from([-1.0, 0.25, 0.75]),
     st.floats(0.01, 1),
+    SETTINGS,
 )
-@examples(200)
-def test_controller_keeps_to_candidates(documents, min_gap, lifetime, least, share):
-    scores = [[s for s, _ in pairs] for pairs in documents]
-    masks = [[m for _, m in pairs] for pairs in documents]
-    settings = (share / min_gap, min_gap, 7, 0.5, 0.5, lifetime, least)
+@examples(400)
+def test_controller_is_the_paper_s(documents, is_masked, min_gap, share, more):
+    settings = (share / min_gap, min_gap, *more)
+    scores, masks = zip(*(unzipped(each, is_masked=is_masked) for each in documents), strict=True)
     controller = AdaptiveThreshold(*settings)
-    expected, thresholds = oracle.adaptive(scores, *settings, masks)
+    expected, thresholds = oracle.adaptive(scores, *settings, masks if is_masked else None)
     for values, mask, boundaries in zip(scores, masks, expected, strict=True):
         assert list(select_adaptive(values, controller, mask).boundaries) == boundaries
     assert controller.threshold == pytest.approx(thresholds[-1], abs=1e-12)
@@ -230,13 +181,6 @@ def test_rules_by_name_are_the_functions(documents):
     text = "adaptive:rho=.2,gap=2,window=20,step=.1,tau=.4,lifetime=2,least=0"
     expected = tuple(select_adaptive(each, controller) for each in documents)
     assert parse_selection(text)(documents) == expected
-
-
-def test_defaults_of_rules_are_the_papers():
-    scores = [np.random.default_rng(2).random(40)]
-    assert parse_selection("static")(scores) == (select_above(scores[0], 0.5, 3),)
-    adaptive = parse_selection("adaptive:rho=0.1").controller()
-    assert adaptive == AdaptiveThreshold(0.1)
 
 
 @pytest.mark.parametrize(

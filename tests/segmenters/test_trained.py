@@ -31,7 +31,7 @@ from reffree.segmenters.trained.settings import CsmSettings, LabellerSettings, S
 from reffree.util.declare import options_of
 from reffree.util.errors import EncoderError, InputError, OptionError
 from reffree.util.naming import spelling_of
-from tests.helpers import invoke, topical_corpus
+from tests.helpers import corpus_of, invoke, topical_corpus
 
 GOLDS = [[4, 5, 3], [5, 4], [3, 3, 6], [6, 5]] * 3
 CORPUS, VECTORS = topical_corpus(GOLDS)
@@ -209,17 +209,6 @@ def test_the_threshold_of_training_can_be_asked_for(kind, networks, tmp_path):
     assert own == given
 
 
-def test_a_coherence_model_may_have_no_threshold_of_its_own(networks, tmp_path):
-    network = networks["csm"]
-    replace(network, description=replace(network.description, figures={"threshold": None})).save(
-        tmp_path / "s"
-    )
-    method = parse_segmenter(f"csm:path={tmp_path / 's'},threshold=held_out")
-    for use in (lambda: method.check(FRESH_CORPUS, None), lambda: method(FRESH)):
-        with pytest.raises(InputError, match="a model that was trained without gold"):
-            use()
-
-
 @every_kind
 def test_every_document_is_covered(kind, folders):
     rng = np.random.default_rng(0)
@@ -246,6 +235,20 @@ def test_every_document_is_covered(kind, folders):
     for option in more:
         found = parse_segmenter(text + option)(inputs)
         assert [s.n_units for s in found] == [len(x) for x in vectors.values()]
+
+
+@every_kind
+def test_awkward_documents_can_be_trained_on(kind):
+    golds = [(1,), (1, 1), (4,), (1, 1, 1), (2, 3), (3, 2), (1,), (5, 1), (2, 4)]
+    sizes = np.logspace(-200, 200, 9)
+    rng = np.random.default_rng(0)
+    vectors = [np.zeros((5, 4)) if i == 4 else x * rng.normal(size=(sum(golds[i]), 4))
+               for i, x in enumerate(sizes)]  # fmt: skip
+    corpus = corpus_of(*golds)
+    made = train(kind, corpus, vectors, epochs=1, held_out=0.4, batch_size=3)
+    found = made.gap_scores(Inputs(corpus, embeddings=vectors, device="cpu"))
+    assert [len(each) for each in found] == [sum(gold) - 1 for gold in golds]
+    assert np.isfinite(np.concatenate(found)).all()
 
 
 # The encoder ----------------------------------------------------------------------------------
@@ -392,6 +395,33 @@ def test_a_training_that_ends_in_no_numbers_is_refused(kind):
         pytest.raises(InputError, match=r"ended in no numbers; .* lower the learning rate from 1e"),
     ):
         train(kind, epochs=2, **wrong)
+
+
+def without_gold(*lengths):
+    return Corpus(tuple(Document.build(f"d{i}", ["x"] * n) for i, n in enumerate(lengths)))
+
+
+@pytest.mark.parametrize(
+    ("kinds", "corpus", "message"),
+    [
+        (["scorer", "segmenter"], without_gold(2, 2, 2, 2), "'d0': found no gold, which a KIND is"),
+        (
+            [*TRAINED],
+            corpus_of(*[(2, 2)] * 3),
+            "a corpus of 3 documents to train on; expected four",
+        ),
+        (["scorer", "segmenter"], corpus_of(*[(9,)] * 5), "gold with a boundary in no gap"),
+        (["scorer", "segmenter"], corpus_of(*[(1, 1, 1)] * 5), "in no gap, or in every gap"),
+        (["csm"], without_gold(1, 2, 1, 2, 1, 2), "no document of more than three units to learn"),
+    ],
+)
+def test_corpora_that_teach_nothing_are_refused(kinds, corpus, message, encodes_nothing):
+    for kind in kinds:
+        with pytest.raises(InputError, match=message.replace("KIND", kind)):
+            FUNCTIONS[kind](corpus)
+    if "segmenter" in kinds:
+        with pytest.raises(InputError, match=r"no gold, which|documents? to train on|in no gap"):
+            segment(corpus, "supervised")
 
 
 @every_kind

@@ -8,9 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from reffree.statistics.meta_evaluation import (
-    MetaEvaluation,
-)
+from reffree.statistics.meta_evaluation import MetaEvaluation
 from reffree.util.seeds import rng_for
 
 NAN = float("nan")

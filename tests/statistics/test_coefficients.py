@@ -60,11 +60,3 @@ def test_coefficients_know_what_is_undefined(coefficient):
         gaps[[0, 2, 3]], rising[[0, 2, 3]], coefficient
     )
     assert correlation(1e-170 * rising, rising, coefficient) == pytest.approx(1)
-
-
-def test_a_system_left_out_is_left_out_of_the_ranks():
-    x, y = np.array([5.0, 1.0, 2.0, 3.0]), np.array([NAN, 3.0, 1.0, 2.0])
-    for coefficient in COEFFICIENTS:
-        assert correlation(x, y, coefficient) == pytest.approx(
-            correlation(x[1:], y[1:], coefficient)
-        )

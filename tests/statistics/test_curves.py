@@ -7,15 +7,9 @@ import pytest
 import scipy.stats
 from numpy.testing import assert_allclose, assert_array_equal
 
-from reffree.statistics.curves import band, min_max, monotonicity
+from reffree.statistics.curves import band, monotonicity
 from reffree.util.errors import InputError
 from tests.statistics.helpers import NAN
-
-
-def test_min_max_leaves_order_and_gaps():
-    scaled = min_max(np.array([[3.0, NAN, 1.0, 2.0], [NAN] * 4]))
-    assert_array_equal(scaled, [[1, NAN, 0, 0.5], [NAN] * 4])
-    assert min_max(np.empty((2, 0))).shape == (2, 0)
 
 
 def test_band_over_seeds():

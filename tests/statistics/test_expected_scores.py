@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import scipy.linalg
 from numpy.testing import assert_allclose
 
@@ -32,13 +31,6 @@ def test_expected_scores_are_the_posterior_draws_of_their_formula():
         assert_allclose(found[:, draw], expected * size + middle, rtol=0, atol=1e-5)
 
 
-def test_without_noise_expected_scores_are_the_scores():
-    rng = np.random.default_rng(11)
-    point = rng.normal(size=(2, 6))
-    draws = expected_scores(point, np.repeat(point[:, None], 50, axis=1), 40, rng)
-    assert_allclose(draws, np.repeat(point[:, None], 50, axis=1), atol=1e-6)
-
-
 def test_expected_scores_have_the_posterior_mean_and_covariance():
     """With thousands of systems M is known, and the posterior is that of two normals."""
     rng = np.random.default_rng(12)
@@ -57,14 +49,3 @@ def test_expected_scores_have_the_posterior_mean_and_covariance():
     # So draws scatter over systems as the true scores do, not as the blurred ones.
     flat = draws.reshape(2, -1)
     assert_allclose(np.cov(flat), true_covariance, atol=0.08)
-
-
-def test_the_bootstrap_variance_is_corrected_for_few_documents():
-    rng = np.random.default_rng(13)
-    point = rng.normal(size=(2, 40))
-    resampled = point[:, None] + 0.2 * rng.normal(size=(2, 300, 40))
-    spreads = [
-        (expected_scores(point, resampled, n, np.random.default_rng(0)) - point[:, None]).std()
-        for n in (2, 10**9)
-    ]
-    assert spreads[0] == pytest.approx(np.sqrt(2) * spreads[1], rel=0.1)

@@ -7,9 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from reffree.statistics.losses import MeanOverDocuments, PooledOverDocuments, as_loss
-from reffree.statistics.resampling import (
-    resampled_documents,
-)
+from reffree.statistics.resampling import resampled_documents
 from reffree.util.errors import InputError
 from tests.oracles import statistics as oracle
 from tests.statistics.helpers import NAN, as_lists, evaluation, or_nan, ratio

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -12,16 +12,13 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from reffree.statistics.coefficients import COEFFICIENTS, correlation
-from reffree.statistics.losses import MeanOverDocuments, PooledOverDocuments
+from reffree.statistics.losses import MeanOverDocuments
 from reffree.statistics.meta_evaluation import (
     CORPUS_MEASURES,
     DOCUMENT_MEASURES,
-    Estimate,
 )
-from reffree.statistics.resampling import (
-    resampled_documents,
-)
-from reffree.statistics.significance import PermutationTest, permutation_test
+from reffree.statistics.resampling import resampled_documents
+from reffree.statistics.significance import permutation_test
 from reffree.util.errors import InputError, OptionError, UnknownNameError
 from reffree.util.seeds import rng_for
 from tests.oracles import statistics as oracle
@@ -35,7 +32,6 @@ from tests.statistics.helpers import (
     losses,
     or_nan,
     pairs_of_losses,
-    ratio,
     simulated,
 )
 
@@ -90,18 +86,6 @@ def test_document_level(study, measure):
     assert (found.epsilon is not None) == (measure == "acc_eq")
 
 
-def test_within_documents_averages_where_it_is_defined():
-    x = np.array([[1.0, 1, 0, NAN], [2, 2, 0, NAN], [3, 3, 0, 1]])
-    y = np.array([[1.0, 3, 1, 1], [2, 2, 2, 2], [3, 1, 3, 3]])
-    metrics = {"x": MeanOverDocuments(x), "y": MeanOverDocuments(y)}
-    found = evaluation(metrics, seed=0, resamples=20).documents("x", "y", "kendall")
-    assert (found.value, found.documents, found.undefined) == (0, 2, 2)
-    assert (found.ci, found.ci_reason) == (None, "fewer than 5 documents")
-    metrics["z"] = MeanOverDocuments(np.where(np.isnan(x), NAN, y[:, [0, 0, 0, 0]]))
-    study = evaluation(metrics, seed=0, resamples=20)
-    assert study.documents("z", "y", "kendall").value == pytest.approx(1 / 3)
-
-
 def test_the_same_seed_gives_the_same_in_any_order(study):
     again = evaluation(study._metrics, seed=3, resamples=300)
     asked = [("x", "y", "spa"), ("z", "y", "kendall"), ("x", "y", "pearson"), ("x", "y", "kendall")]
@@ -147,23 +131,6 @@ def test_what_is_undefined_has_a_reason_and_no_number(study, measure):
     assert (found.ci, found.ci_reason) == (None, "fewer than 5 documents")
 
 
-def test_a_test_without_a_correlation_has_a_reason_and_no_number(study):
-    found = study.permutation_test("flat", "z", "y", "kendall", permutations=50)
-    assert found == PermutationTest(None, None, None, 50, 0, 10, 0, "a correlation is undefined")
-
-
-@pytest.mark.parametrize("measure", CORPUS_MEASURES)
-def test_three_systems_are_enough(measure):
-    x, y = np.random.default_rng(24).normal(size=(2, 3, 20)) + np.arange(3)[:, None]
-    metrics = {"x": MeanOverDocuments(x), "y": MeanOverDocuments(y)}
-    found = evaluation(metrics, seed=0, resamples=20).corpus("x", "y", measure)
-    assert (found.reason, found.ci_reason, found.systems) == (None, None, 3)
-    assert found.ci[0] <= found.value <= found.ci[1]
-    if measure in DOCUMENT_MEASURES:
-        within = evaluation(metrics, seed=0, resamples=20).documents("x", "y", measure)
-        assert (within.reason, within.systems) == (None, 3)
-
-
 def test_undefined_documents_and_resamples_are_counted(study):
     flat = study.documents("flat", "y", "kendall")
     assert (flat.value, flat.reason, flat.undefined) == (None, "undefined in every document", 40)
@@ -190,58 +157,12 @@ def test_undefined_documents_and_resamples_are_counted(study):
     assert found.undefined_resamples > 20
 
 
-def test_soft_pairwise_accuracy_has_an_interval_inside_its_range():
-    rng = np.random.default_rng(1)
-    quality = np.arange(5.0)[:, None]
-    x, y = (side * quality + rng.normal(size=(5, 12)) for side in (1, -1))
-    metrics = {"x": x, "y": y, "z": -y}
-    study = evaluation(
-        {name: MeanOverDocuments(v) for name, v in metrics.items()}, seed=0, resamples=200
-    )
-    low, high = study.corpus("x", "y", "spa").ci
-    assert 0 <= low < 0.1 > high
-    low, high = study.corpus("x", "z", "spa").ci
-    assert 0.9 < low < high <= 1
-    low, high = study.corpus_difference("x", "z", "y", "spa").ci
-    assert low < 0 < high
-
-
 def test_systems_without_a_common_document_have_no_soft_pairwise_accuracy():
     values = np.random.default_rng(0).normal(size=(4, 20))
     values[0, :10] = values[1, 10:] = NAN
     study = evaluation({"a": MeanOverDocuments(values)}, seed=0, resamples=20)
     assert study.corpus("a", "a", "spa").reason == "two systems have no document in common"
     assert study.corpus("a", "a", "kendall").value == 1
-
-
-def test_an_estimate_says_why_it_lacks_something():
-    made = Estimate(systems=5, documents=7, undefined=2)
-    resampled = np.array([NAN, 0.5, 0.25, NAN])
-    found = replace(made, value=1 / 3).with_interval((-1 / 3, 2 / 3), resampled)
-    assert (found.ci, found.ci_reason, found.undefined_resamples) == ((-1 / 3, 2 / 3), None, 2)
-    assert (found.p, found.epsilon, found.reason) == (None, None, None)
-    lost = replace(made, value=1 / 3).with_interval(None, resampled)
-    assert (lost.ci, lost.ci_reason[:12]) == (None, "undefined in")
-    none = made.undefined_because("why")
-    assert (none.value, none.reason, none.ci, none.ci_reason) == (None, "why", None, "why")
-    assert (none.systems, none.documents, none.undefined) == (5, 7, 2)
-
-
-def test_estimates_have_no_nan_and_what_belongs_to_their_kind(study):
-    estimates = [
-        study.corpus("x", "y", "kendall"),
-        study.corpus("flat", "y", "kendall"),
-        study.corpus_difference("x", "z", "y", "spa"),
-        study.documents("x", "y", "acc_eq"),
-    ]
-    given = json.loads(json.dumps([asdict(found) for found in estimates], allow_nan=False))
-    own = ("p", "epsilon", "noiseless", "noiseless_ci")
-    assert [{name for name in own if row[name] is not None} for row in given] == [
-        {"noiseless", "noiseless_ci"},
-        set(),
-        {"p"},
-        {"epsilon"},
-    ]
 
 
 def test_unknown_names_are_refused(study):
@@ -292,22 +213,6 @@ def test_awkward_losses_give_numbers_or_reasons(values):
     assert (beside.p is None) == (beside.reason is not None)
 
 
-def test_pooled_metrics_take_part_like_any_other():
-    rng = np.random.default_rng(16)
-    quality = rng.uniform(0.1, 0.9, size=8)
-    sizes = rng.integers(5, 50, size=(60, 8))
-    counts = np.stack([rng.binomial(sizes, quality), sizes], axis=2).astype(float)
-    pooled = PooledOverDocuments(ratio(counts).T, counts, ratio, np.ones(60, dtype=bool))
-    other = MeanOverDocuments(-quality[:, None] + rng.normal(size=(8, 60)) / 3)
-    study = evaluation({"pooled": pooled, "mean": other}, seed=0, resamples=200)
-    scores = 1 - counts[..., 0].sum(0) / counts[..., 1].sum(0)
-    found = study.corpus("pooled", "mean", "pearson")
-    assert found.value == pytest.approx(np.corrcoef(scores, other.values.mean(1))[0, 1])
-    assert found.ci[0] < found.value < found.ci[1]
-    assert study.corpus("pooled", "mean", "spa").value > 0.9
-    assert study.documents("pooled", "mean", "kendall").documents == 60
-
-
 @pytest.mark.parametrize("size", [1e-310, 1e-180, 1.0, 1e150])
 @pytest.mark.parametrize("coefficient", COEFFICIENTS)
 def test_the_size_of_losses_changes_no_correlation(coefficient, size):
@@ -328,19 +233,6 @@ def test_soft_pairwise_accuracy_equals_its_definition():
     study = evaluation({"x": MeanOverDocuments(x), "y": MeanOverDocuments(y)}, seed=0)
     expected = oracle.soft_pairwise_accuracy(x.tolist(), y.tolist())
     assert study.corpus("x", "y", "spa").value == pytest.approx(expected, abs=1e-12)
-
-
-def test_soft_pairwise_accuracy_does_not_depend_on_the_order_of_systems():
-    rng = np.random.default_rng(5)
-    x, y = rng.integers(0, 3, size=(2, 6, 30)).astype(float)
-    order = rng.permutation(6)
-    values = [
-        evaluation({"x": MeanOverDocuments(a), "y": MeanOverDocuments(b)}, seed=0)
-        .corpus("x", "y", "spa")
-        .value
-        for a, b in ((x, y), (x[order], y[order]), (-x, -y))
-    ]
-    assert_allclose(values, values[0], atol=1e-12)
 
 
 @pytest.mark.parametrize("coefficient", COEFFICIENTS)
@@ -368,16 +260,6 @@ def test_a_metric_against_itself_correlates_perfectly():
         assert (apart.value, *apart.ci) == pytest.approx((0, 0, 0), abs=1e-5)
         assert apart.p > 0.5
     assert study.corpus("x", "same", "spa").value == 1
-
-
-def test_without_differences_between_systems_any_correlation_is_possible():
-    x, y = np.random.default_rng(18).normal(size=(2, 12, 60))
-    metrics = {"x": MeanOverDocuments(x), "y": MeanOverDocuments(y)}
-    study = evaluation(metrics, seed=0, resamples=300)
-    for coefficient in COEFFICIENTS:
-        low, high = study.corpus("x", "y", coefficient).noiseless_ci
-        assert low < -0.8
-        assert high > 0.8
 
 
 def test_draws_without_expected_differences_reach_both_ends():

@@ -145,14 +145,6 @@ def test_false_positives_under_the_null():
     assert 0.035 <= np.mean([test.p <= 0.05 for test in tests]) <= 0.065
 
 
-def test_false_positives_with_different_weights():
-    rng = np.random.default_rng(11)
-    values, weights = rng.lognormal(size=(800, 30)), rng.integers(1, 20, size=(800, 30))
-    pairs = [(i, 400 + i) for i in range(400)]
-    tests = paired_tests(values, weights.astype(float), pairs, rng)
-    assert 0.035 <= np.mean([test.p <= 0.05 for test in tests]) <= 0.065
-
-
 def test_intervals_cover_the_true_difference():
     """Skewed differences of mean 2 around a value both systems share."""
     rng = np.random.default_rng(12)
@@ -162,18 +154,6 @@ def test_intervals_cover_the_true_difference():
         tests = simulate(shared + rng.gamma(2.0, size=shared.shape), shared, seed)
         is_covered += [test.ci[0] <= 2 <= test.ci[1] for test in tests]
     assert 0.91 <= np.mean(is_covered) <= 0.98
-
-
-def test_power_grows_with_the_difference():
-    rng = np.random.default_rng(13)
-    a, b = rng.lognormal(sigma=0.5, size=(2, 80, 30))
-    found = [
-        np.mean([t.p <= 0.05 and t.difference > 0 for t in simulate(a + shift, b)])
-        for shift in (0, 0.2, 0.4, 0.6)
-    ]
-    assert found == sorted(found)
-    assert found[0] < 0.06
-    assert found[-1] > 0.9
 
 
 def test_holm_by_hand():

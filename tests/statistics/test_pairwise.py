@@ -9,18 +9,15 @@ import pytest
 import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
-from reffree.statistics import pairwise
 from reffree.statistics.pairwise import (
     NormalP,
     TieCalibratedAccuracy,
     permutation_p,
     sign_flips,
 )
-from reffree.statistics.resampling import (
-    resampled_documents,
-)
+from reffree.statistics.resampling import resampled_documents
 from tests.oracles import statistics as oracle
 from tests.properties import examples
 from tests.statistics.helpers import NAN, as_lists, few_values, or_nan, pairs_of_losses
@@ -60,17 +57,6 @@ def test_the_normal_p_is_that_of_its_formula():
     assert found[0] < 1e-8
 
 
-def test_pairs_and_flips_may_come_a_few_at_a_time(monkeypatch):
-    losses = np.random.default_rng(23).normal(size=(5, 7))
-    losses[1, 2] = NAN
-    flips = sign_flips(7, np.random.default_rng(0))
-    whole = permutation_p(losses, flips), NormalP(losses).of(losses[None, :, 0])
-    for at_once in (1, 15, 50):
-        monkeypatch.setattr(pairwise, "AT_ONCE", at_once)
-        assert_array_equal(permutation_p(losses, flips), whole[0])
-        assert_array_equal(NormalP(losses).of(losses[None, :, 0]), whole[1])
-
-
 def flipped_by_convolution(gaps, step=1e-3):
     """Distribution of the flipped sum on a fine grid, document by document."""
     shifts = np.rint(np.abs(gaps) / step).astype(int)
@@ -105,8 +91,6 @@ def test_tie_calibrated_accuracy_equals_its_definition(pair):
 
 # google-research/mt-metrics-eval, tau_optimization_test.py: rows are items, None left out.
 WMT_METRIC = [[0, 5, 2, 3, 2], [NAN, 2, 1, 5, 3], [9, 1, 5, 3, 8], [9, 3, 4, 4, 1], [NAN] * 5]
-
-
 WMT_HUMAN = [[1, 5, 2, 1, 1], [4, 2, 2, 1, 4], [5, 9, 2, 8, 7], [7, 6, NAN, 3, 2], [NAN] * 5]
 
 

@@ -11,7 +11,6 @@ from hypothesis.extra import numpy as hnp
 from reffree.statistics.resampling import (
     centred,
     percentile_interval,
-    resampled_documents,
     symmetric,
 )
 from tests.properties import examples
@@ -60,16 +59,6 @@ def test_an_interval_holds_its_estimate(some, times, value):
         assert 0 < found.p <= 1
 
 
-@given(hnp.arrays(np.float64, 40, elements=st.floats(-1, 1)), st.floats(-1, 1))
-def test_p_is_small_where_the_interval_leaves_out_zero(resampled, value):
-    for found in (
-        symmetric(value, resampled, limits=(-1, 1)),
-        centred(value, resampled, limits=(-1, 1)),
-    ):
-        if not found.low <= 0 <= found.high:
-            assert found.p <= 0.1  # of 40 resamples: quantiles interpolate, and one is added
-
-
 def test_undefined_resamples_are_left_out_until_they_are_too_many():
     resampled = np.arange(100.0)
     resampled[:5] = NAN
@@ -80,10 +69,3 @@ def test_undefined_resamples_are_left_out_until_they_are_too_many():
     assert percentile_interval(50.0, resampled) is None
     assert symmetric(0.0, resampled, limits=(-1, 1)) is None
     assert centred(0.0, resampled, limits=(0, 1)) is None
-
-
-def test_resamples_have_as_many_documents_as_the_corpus():
-    counts = resampled_documents(30, np.random.default_rng(0), 200)
-    assert counts.shape == (200, 30)
-    assert (counts.sum(1) == 30).all()
-    assert abs(counts.mean(0) - 1).max() < 0.4

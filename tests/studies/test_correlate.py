@@ -59,6 +59,8 @@ def planted(n_documents=8, seed=0, topics=4, size=5):
 CORPUS, VECTORS = planted()
 PEARSON = {"level": "corpus", "coefficient": "pearson"}
 ARGUMENTS = {"metrics": [*FREE, *GOLD], "resamples": 100, "embeddings": {"c": VECTORS}}
+ENCODED = {"metrics": ["arp_pair", "pk"], "resamples": 100, "device": "cpu"}
+ENCODED |= {"cache": False, "offline": True}
 
 
 @pytest.fixture(scope="module")
@@ -88,11 +90,8 @@ def test_corpus_level_is_the_correlation_of_the_score_table(result, pooled, pool
             x = [round(systems[name][free].value, 10) for name in names]  # equal systems tie
             sign = -1 if gold == "boundary_similarity" else 1
             y = [round(sign * systems[name][gold].value, 10) for name in names]
-            function = {
-                "pearson": stats.pearsonr,
-                "spearman": stats.spearmanr,
-                "kendall": stats.kendalltau,
-            }[coefficient]
+            functions = (stats.pearsonr, stats.spearmanr, stats.kendalltau)
+            function = functions[("pearson", "spearman", "kendall").index(coefficient)]
             wanted = {"pool": pool, "level": "corpus", "coefficient": coefficient}
             (row,) = rows_of(result, "correlations", free=free, gold=gold, **wanted)
             assert row["value"] == pytest.approx(function(x, y).statistic, abs=1e-8)
@@ -280,11 +279,7 @@ def compared(tmp_path_factory):
         for d in range(6)
     ]
     corpus = Corpus(tuple(documents))
-    arguments = {"metrics": ["arp_pair", "pk"], "resamples": 100, "device": "cpu"}
-    found = encoders(
-        {"c": corpus}, encoders=made, measure=False, cache=False, offline=True, **arguments
-    )
-    return corpus, made, found
+    return corpus, made, encoders({"c": corpus}, encoders=made, measure=False, **ENCODED)
 
 
 def test_a_corpus_without_vectors_of_its_own_is_encoded(compared):
@@ -300,15 +295,7 @@ def test_a_corpus_without_vectors_of_its_own_is_encoded(compared):
 def test_every_encoder_has_the_correlation_study(compared):
     corpus, made, found = compared
     for encoder in made:
-        alone = correlate(
-            {"c": corpus},
-            metrics=["arp_pair", "pk"],
-            encoders=[encoder],
-            resamples=100,
-            device="cpu",
-            cache=False,
-            offline=True,
-        )
+        alone = correlate({"c": corpus}, encoders=[encoder], **ENCODED)
         mine = [{**row, "encoder": None} for row in rows_of(found, "correlations", encoder=encoder)]
         assert mine == [{**row, "encoder": None} for row in alone.table("correlations").records()]
 
@@ -316,14 +303,10 @@ def test_every_encoder_has_the_correlation_study(compared):
 def test_agreement_is_kendall_of_the_systems_both_have(compared):
     _, made, found = compared
     (row,) = found.table("agreement").records()
-    losses = [
-        {
-            r["system"]: r["loss"]
-            for r in rows_of(found, "scores", encoder=e, metric="arp_pair")
-            if r["kind"] != "cohesion"
-        }
-        for e in made
-    ]
+    losses = []
+    for encoder in made:
+        scores = rows_of(found, "scores", encoder=encoder, metric="arp_pair")
+        losses.append({r["system"]: r["loss"] for r in scores if r["kind"] != "cohesion"})
     assert losses[0].keys() == losses[1].keys()
     pairs = [(losses[0][name], losses[1][name]) for name in losses[0]]
     assert row["kendall"] == pytest.approx(stats.kendalltau(*zip(*pairs, strict=True)).statistic)
@@ -346,17 +329,9 @@ def test_differences_between_encoders_are_those_of_the_definition(compared):
     (row,) = found.table("differences").records()
     names = ("encoder_a", "encoder_b", "metric", "gold")
     assert [row[name] for name in names] == [*made, "arp_pair", "pk"]
-    values = {
-        encoder: rows_of(
-            found,
-            "correlations",
-            encoder=encoder,
-            **{"pool": "independent", "free": "arp_pair", "level": "corpus"},
-            **{"gold": "pk", "coefficient": "pearson"},
-        )[0]["value"]
-        for encoder in made
-    }
-    assert row["difference"] == pytest.approx(values[made[0]] - values[made[1]], abs=1e-9)
+    wanted = {"pool": "independent", "free": "arp_pair", "gold": "pk", **PEARSON}
+    cells = [rows_of(found, "correlations", encoder=each, **wanted)[0] for each in made]
+    assert row["difference"] == pytest.approx(cells[0]["value"] - cells[1]["value"], abs=1e-9)
     a, b = (by_system(found, encoder, "arp_pair") for encoder in made)
     gold = by_system(found, made[0], "pk")
     assert gold == by_system(found, made[1], "pk")
@@ -457,17 +432,12 @@ def test_skipped_documents_are_left_out_of_all_scores():
     """Of a system that leaves a document whole, the other documents count, by every metric."""
     rng = np.random.default_rng(3)
     whole = [rng.random(len(CORPUS)) < 0.3 for _ in range(6)]
-    documents = [
-        replace(
-            document,
-            systems={
-                f"s{i}": Segmentation((n,)) if is_whole[d] else Segmentation((n // 2, n - n // 2))
-                for i, is_whole in enumerate(whole)
-            },
-        )
-        for d, document in enumerate(CORPUS)
-        for n in [len(document.units)]
-    ]
+    documents = []
+    for d, document in enumerate(CORPUS):
+        n = len(document.units)
+        cuts = [(n,) if is_whole[d] else (n // 2, n - n // 2) for is_whole in whole]
+        systems = {f"s{i}": Segmentation(cut) for i, cut in enumerate(cuts)}
+        documents.append(replace(document, systems=systems))
     corpus = Corpus(tuple(documents))
     given = {"unsegmented": "skip", "pool": "given", **ARGUMENTS}
     result = correlate({"c": corpus}, **given)

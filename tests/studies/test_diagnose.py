@@ -39,7 +39,6 @@ from reffree.studies.diagnose_vectors import (
     VectorShape,
     directions,
     exact_twins,
-    flat_index,
     near_twins,
     semantic_returns,
 )
@@ -114,16 +113,6 @@ def test_returns_are_those_of_all_pairs(document):
     assert (found > EQUAL_MARGIN).tolist() == [margin > EQUAL_MARGIN for margin in margins]
 
 
-def test_returns_among_many_segments_need_no_more_than_the_nearest():
-    """With more segments than are asked for, the best non-neighbour is still among them."""
-    rng = np.random.default_rng(0)
-    topics = rng.normal(size=(3, 8))
-    vectors = topics[rng.integers(3, size=60)] + 1e-3 * rng.normal(size=(60, 8))
-    found, _ = semantic_returns(directions(vectors), [1, 2] * 20)
-    margins, _ = oracle.margins(vectors, [1, 2] * 20)
-    np.testing.assert_allclose(found, margins, atol=1e-6)
-
-
 @given(st.lists(segmented(6), min_size=1, max_size=3))
 @example([IDENTICAL])
 @example([ONE_UNIT])
@@ -157,18 +146,6 @@ def test_a_document_of_2000_units_is_searched_without_a_table_of_all_pairs(sprea
     ]
     assert found.tolist() == expected
     assert peak < 8 * n * n
-
-
-def test_threads_of_faiss_are_left_as_they_were():
-    import faiss
-
-    before = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(3)
-    with flat_index(np.eye(2)):
-        within = faiss.omp_get_max_threads()
-    after = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(before)
-    assert (within, after) == (1, 3)
 
 
 def corpus_of(n_documents=8, *, noise=0.3, systems=(), gold=True, seed=0, mass=5):
@@ -222,14 +199,12 @@ def test_shares_are_counted_as_defined(noise):
     for name, documents in (("share", [[x, x] for x in vectors]), ("turned", rings)):
         for j, damage in enumerate(DAMAGES):
             draws = [columns[1 + 2 * j], columns[2 + 2 * j]]
-            share = oracle.noticed_share(
-                [[loss(x, columns[0][d]) for x in each] for d, each in enumerate(documents)],
-                [
-                    [loss(x, draw[d]) for x, draw in zip(each, draws, strict=True)]
-                    for d, each in enumerate(documents)
-                ],
-                [[draw[d] != columns[0][d] for draw in draws] for d in range(6)],
-            )
+            before, after, is_changed = [], [], []
+            for d, each in enumerate(documents):
+                before.append([loss(x, columns[0][d]) for x in each])
+                after.append([loss(x, draw[d]) for x, draw in zip(each, draws, strict=True)])
+                is_changed.append([draw[d] != columns[0][d] for draw in draws])
+            share = oracle.noticed_share(before, after, is_changed)
             assert found.damages[damage][name] == pytest.approx(share)
 
 
@@ -416,16 +391,10 @@ def test_no_metrics_are_refused():
         diagnosed(*corpus_of(2), metrics=[])
 
 
-def test_same_input_and_seed_give_the_same_bytes_whatever_the_threads():
-    import faiss
-
+def test_same_input_and_seed_give_the_same_bytes():
     corpus, vectors = corpus_of(6)
     one = render(diagnosed(corpus, vectors), "json")
-    before = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(3)
-    again = render(diagnosed(corpus, vectors), "json")
-    faiss.omp_set_num_threads(before)
-    assert again == one
+    assert render(diagnosed(corpus, vectors), "json") == one
     assert render(diagnosed(corpus, vectors, seed=1), "json") != one
 
 
@@ -441,13 +410,10 @@ def test_values_do_not_hang_on_the_order_of_documents():
     reversed_ = Corpus(corpus.documents[::-1])
     one, other = diagnosed(corpus, vectors), diagnosed(reversed_, vectors[::-1])
     for table, column in (("checks", "value"), ("metrics", "share"), ("noticed", "share")):
-        if table == "checks":
-            kept = [row["check"] != "resolution" for row in one.table("checks").records()]
-            values = [np.array(r.table(table).column(column))[kept] for r in (one, other)]
-        else:
-            values = [np.array(r.table(table).column(column)) for r in (one, other)]
-        for a, b in zip(*values, strict=True):
-            assert (a is None and b is None) or a == pytest.approx(b)
+        rows = [r.table(table).records() for r in (one, other)]
+        for a, b in zip(*rows, strict=True):
+            if a.get("check") != "resolution":  # whose interval is of other resamples
+                assert a[column] == pytest.approx(b[column])
 
 
 def test_corpora_are_told_apart():

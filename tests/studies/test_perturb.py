@@ -32,18 +32,16 @@ METRICS = [*FREE, "pk"]
 GOLDS = [[4, 3, 5], [6, 4], [3, 4, 3, 4], [7], [5, 5], [2, 6, 4], [4, 4, 4], [8, 3]]
 
 
+def run_on(corpus, vectors, kinds, strengths, seeds, metrics, name="a", **options):
+    options |= {"strengths": strengths, "seeds": seeds, "metrics": metrics}
+    return perturb({name: corpus}, kinds=kinds, embeddings={name: vectors}, **options)
+
+
 @pytest.fixture(scope="module")
 def small():
     corpus, vectors = topical_corpus(GOLDS)
-    result = perturb(
-        {"small": corpus},
-        kinds=["removal", "transposition"],
-        strengths=[1, 2, 3],
-        seeds=4,
-        metrics=METRICS,
-        embeddings={"small": vectors},
-        seed=5,
-    )
+    kinds = ["removal", "transposition"]
+    result = run_on(corpus, vectors, kinds, [1, 2, 3], 4, METRICS, name="small", seed=5)
     return corpus, vectors, result
 
 
@@ -52,26 +50,19 @@ def test_every_value_lies_in_its_interval(small):
 
 
 def literal(corpus, vectors, kind, metric):
-    """Losses of every seed, strength (0 first) and document."""
+    """Losses by seed, strength (0 first) and document."""
+
+    def loss(segmentation, document, x):
+        if metric == "pk":
+            return float(reference_based.pk(segmentation.masses, document.gold.masses))
+        return studies.loss(x, segmentation.masses, metric)
+
     losses = []
     for seed in range(5, 9):
-        by_strength = [[document.gold for document in corpus]]
-        for strength in (1, 2, 3):
-            by_strength.append(
-                perturb_corpus(corpus, parse_perturbation(f"{kind}:{strength}"), seed).segmentations
-            )
-        losses.append(
-            [
-                [
-                    float(reference_based.pk(s.masses, d.gold.masses))
-                    if metric == "pk"
-                    else studies.loss(x, s.masses, metric)
-                    for s, d, x in zip(segmentations, corpus, vectors, strict=True)
-                ]
-                for segmentations in by_strength
-            ]
-        )
-    return losses  # seeds × strengths × documents
+        made = [perturb_corpus(corpus, parse_perturbation(f"{kind}:{k}"), seed) for k in (1, 2, 3)]
+        steps = [[document.gold for document in corpus], *(each.segmentations for each in made)]
+        losses.append([[*map(loss, step, corpus, vectors)] for step in steps])
+    return losses
 
 
 @pytest.mark.parametrize("kind", ["removal", "transposition"])
@@ -143,9 +134,10 @@ def test_a_loss_that_falls_is_described_as_it_is():
     counts = np.eye(6)[np.zeros((5, 6), int)].sum(1)  # nothing but the first document
     found = curve_of(losses, at, counts)
     assert found.raw.mean == pytest.approx([4.25, 3.25, 2.25])
-    assert found.scaled.mean == pytest.approx([1, 0.5, 0])
-    assert found.scaled.low == pytest.approx([1, 0.5 - 0.475 / 2, 0])
-    assert found.scaled.high == pytest.approx([1, 0.5 + 0.475 / 2, 0])
+    mean, low, high = found.scaled
+    assert mean == pytest.approx([1, 0.5, 0])
+    assert low == pytest.approx([1, 0.5 - 0.475 / 2, 0])
+    assert high == pytest.approx([1, 0.5 + 0.475 / 2, 0])
     assert (found.rho, found.rho_ci, found.rho_seeds, found.rho_documents) == (-1, (-1, -1), -1, -1)
     assert (found.monotone, found.documents, found.fewest, found.most) == (0, 6, 6, 6)
     assert (found.first, found.out_of_reach) == (None, True)
@@ -195,15 +187,8 @@ def test_what_was_not_possible_is_counted(small):
 
 
 def test_higher_is_better_keeps_its_values():
-    corpus, vectors = topical_corpus(GOLDS)
-    result = perturb(
-        {"a": corpus},
-        kinds=["removal"],
-        strengths=[0.5, 1.0],
-        seeds=2,
-        metrics=["boundary_similarity", "bor"],
-        embeddings={"a": vectors},
-    )
+    metrics = ["boundary_similarity", "bor"]
+    result = run_on(*topical_corpus(GOLDS), ["removal"], [0.5, 1.0], 2, metrics)
     found = rows(result, "curves", metric="boundary_similarity")
     assert found[0]["value"] == 1
     assert found[-1]["value"] == pytest.approx(1 / 8)  # only the document without a boundary
@@ -215,15 +200,8 @@ def test_higher_is_better_keeps_its_values():
 
 
 def test_undefined_points_are_null_and_counted():
-    corpus, vectors = topical_corpus([[3, 3], [4, 4], [5, 4]])
-    result = perturb(
-        {"a": corpus},
-        kinds=["removal"],
-        strengths=[1, 2],
-        seeds=2,
-        metrics=["segrefree"],
-        embeddings={"a": vectors},
-    )
+    made = topical_corpus([[3, 3], [4, 4], [5, 4]])
+    result = run_on(*made, ["removal"], [1, 2], 2, ["segrefree"])
     values = [row["value"] for row in rows(result, "curves", metric="segrefree")]
     assert values[0] is not None
     assert values[1:] == [None, None]
@@ -238,15 +216,8 @@ def test_a_system_as_source_without_gold():
         Document.build(f"d{i}", ["x"] * 8, systems={"mine": [2, 3, 3]}) for i in range(5)
     )
     vectors = list(np.random.default_rng(0).normal(size=(5, 8, 4)))
-    result = perturb(
-        {"a": Corpus(documents)},
-        kinds=["replacement", "insertion"],
-        strengths=[1, 2],
-        seeds=3,
-        source="mine",
-        metrics=["arp_pair"],
-        embeddings={"a": vectors},
-    )
+    kinds = ["replacement", "insertion"]
+    result = run_on(Corpus(documents), vectors, kinds, [1, 2], 3, ["arp_pair"], source="mine")
     unperturbed = rows(result, "curves", strength=0, metric="arp_pair")
     expected = np.mean([studies.loss(x, [2, 3, 3], "arp_pair") for x in vectors])
     assert [row["value"] for row in unperturbed] == pytest.approx([expected, expected])
@@ -261,30 +232,16 @@ def test_a_system_as_source_without_gold():
 
 def test_gold_that_strength_does_not_damage_is_said():
     """In dialogues of a few units far transpositions are impossible, and Pk does not rise."""
-    corpus, vectors = topical_corpus([[2, 2]] * 8)
-    result = perturb(
-        {"short": corpus},
-        kinds=["transposition"],
-        strengths=[1, 2, 3],
-        seeds=3,
-        metrics=["arp_pair", "pk"],
-        embeddings={"short": vectors},
-    )
+    made = topical_corpus([[2, 2]] * 8)
+    result = run_on(*made, ["transposition"], [1, 2, 3], 3, ["arp_pair", "pk"])
     assert any("strength does not measure damage" in sentence for sentence in result.verdict)
     assert any("48 of 72 edits were not possible" in note for note in result.notes)
 
 
 def test_answer_says_what_intervals_support():
     """Segments far apart: removal hurts every loss, and more of it more, until nothing is left."""
-    corpus, vectors = topical_corpus([[4, 4, 4, 4]] * 8, spread=0.05)
-    result = perturb(
-        {"far": corpus},
-        kinds=["removal"],
-        strengths=[1, 2, 3],
-        seeds=4,
-        metrics=["arp_pair", "silhouette", "pk"],
-        embeddings={"far": vectors},
-    )
+    made = topical_corpus([[4, 4, 4, 4]] * 8, spread=0.05)
+    result = run_on(*made, ["removal"], [1, 2, 3], 4, METRICS)
     assert result.verdict[0] == (
         "Removal: the loss of arp_pair and silhouette goes up with strength (95 % interval of "
         "Spearman's correlation above 0); only that of arp_pair and silhouette never falls."
@@ -391,16 +348,8 @@ def test_grid_holds_what_perturb_makes(golds, kind, n_seeds, source):
 
 def test_transposition_by_number_of_boundaries():
     """A boundary moved by one spoils two of the 48 - 6 windows wherever it goes; by two, four."""
-    corpus, vectors = topical_corpus([[12, 12, 12, 12]] * 5)
     kinds = ["transposition:k", "transposition:distance=2,k"]
-    result = perturb(
-        {"a": corpus},
-        kinds=kinds,
-        strengths=[1, 2, 3],
-        seeds=2,
-        metrics=["pk"],
-        embeddings={"a": vectors},
-    )
+    result = run_on(*topical_corpus([[12, 12, 12, 12]] * 5), kinds, [1, 2, 3], 2, ["pk"])
     for kind, spoilt in zip(kinds, (2, 4), strict=True):
         values = [row["value"] for row in result.table("curves").records(kind=kind, metric="pk")]
         assert values == pytest.approx([k * spoilt / 42 for k in range(4)])

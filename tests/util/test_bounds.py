@@ -80,12 +80,14 @@ def test_a_unit_that_is_a_book(monkeypatch):
     assert reffree.Document.build("a", [book])
 
 
-def test_draws_without_number(run, monkeypatch):
-    done = run("score", "there-is-no-such-file", "--null", "1000000000")
+def test_draws_without_number(run, monkeypatch, tmp_path):
+    path = tmp_path / "corpus.jsonl"
+    path.write_text('{"id": "a", "units": ["One.", "Two."], "systems": {"s": [1, 1]}}\n')
+    done = run("score", str(path), "--null", "1000000000")
     assert done.returncode == 2
     assert done.stderr == (
-        "reffree: error: found --null 1000000000; expected at most 100,000; check it, or allow "
-        "more with REFFREE_LIMITS=null_draws=1000000000\n"
+        "reffree: error: found 1,000,000,000 draws for --null; expected at most 100,000; check it, "
+        "or allow more with REFFREE_LIMITS=null_draws=1000000000\n"
     )
     vectors = [np.eye(3)]
     with pytest.raises(OptionError, match="found 1,000,000,000 draws for --null"):

@@ -5,16 +5,8 @@ r"""Average Relative Proximity (Ghinassi et al. 2024, eq. 13-20), three dispersi
 for each segment but the last: ``intra`` is the dispersion of its last ``cut`` units, ``inter`` that
 of the last ``ceil(cut/2)`` of them with the first ``floor(cut/2)`` of the next segment,
 ``cut = min(2 m[i+1], m[i])``. A document's score is the mean. Range [-1, 1], higher is better.
-Undefined for a document without a boundary. Where both dispersions vanish (repeated identical
-units) RP is 0. A one-unit segment takes as ``intra^p`` the mean over the document's scored longer
-segments or, without any, the mean ``inter^p`` of its one-unit segments: so the released code reads
-eq. 16. With ``rule="paper"`` it is as printed: the *score* of a one-unit segment is the mean
-``intra^p`` over all scored segments, 0 in one-unit ones, or, without longer ones, the mean
-``inter^p``. That has no upper bound where vectors are long.
-
-Departures from the paper's text: the cosine terms are distances (eq. 17-20 print similarities,
-which would invert the sign of eq. 15); ``cut`` also looks at the next segment's length, as in the
-authors' code, so that both sides compare equally many units.
+Undefined for a document without a boundary. What one-unit segments score, by either rule, and where
+this departs from the paper's text is in docs/definitions.md.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ number; time does, with the square of the units.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -86,22 +87,8 @@ def explain_document(
     for metric in metrics:
         losses = metric.losses(scores[spelling(metric)][0].on_host().documents)
         for i, part in enumerate(np.split(losses, neighbours.ends[:-1])):
-            explanations[i][spelling(metric)] = _explain(hypotheses[i], part)
+            explanations[i][spelling(metric)] = _explain(neighbours.changes[i], part)
     return explanations
-
-
-def _places(hypothesis: Segmentation) -> tuple[list[tuple[int, int]], list[int]]:
-    """Moves ``(boundary, position)`` and free gaps, in the order they are scored."""
-    edges = [0, *hypothesis.boundaries, hypothesis.n_units]
-    moves = [
-        (b, position)
-        for b in range(len(hypothesis) - 1)
-        for position in range(edges[b + 1] - MAX_SHIFT, edges[b + 1] + MAX_SHIFT + 1)
-        if edges[b] < position < edges[b + 2] and position != edges[b + 1]
-    ]
-    taken = set(hypothesis.boundaries)
-    free = [position for position in range(1, hypothesis.n_units) if position not in taken]
-    return moves, free
 
 
 class _Neighbours(MadeMasses):
@@ -110,8 +97,8 @@ class _Neighbours(MadeMasses):
     def __init__(self, hypotheses: Sequence[Segmentation]) -> None:
         self.n_segments = max(len(hypothesis) for hypothesis in hypotheses) + 1
         self._hypotheses = hypotheses
-        self._changes = [_changes(hypothesis) for hypothesis in hypotheses]
-        self.ends = np.cumsum([changes.shape[1] for changes in self._changes]).tolist()
+        self.changes = [_changes(hypothesis) for hypothesis in hypotheses]
+        self.ends = np.cumsum([changes.shape[1] for changes in self.changes]).tolist()
 
     def __len__(self) -> int:
         return int(self.ends[-1])
@@ -119,57 +106,50 @@ class _Neighbours(MadeMasses):
     def __getitem__(self, rows: slice) -> Masses:
         first, last, _ = rows.indices(len(self))
         masses = np.zeros((last - first, self.n_segments), dtype=np.int64)
-        for hypothesis, changes, end in zip(
-            self._hypotheses, self._changes, self.ends, strict=True
-        ):
+        for hypothesis, changes, end in zip(self._hypotheses, self.changes, self.ends, strict=True):
             start = end - changes.shape[1]
             low, high = max(first, start), min(last, end)
             if low < high:
-                made = _neighbour_masses(hypothesis, *changes[:, low - start : high - start])
-                masses[low - first : high - first, : made.shape[1]] = made
+                cleared, added = changes[:, low - start : high - start]
+                n = hypothesis.n_units
+                ends = np.empty((high - low, len(hypothesis) + 1), dtype=np.int64)
+                ends[:, :-1] = [*hypothesis.boundaries, n]
+                ends[:, :-1][ends[:, :-1] == cleared[:, None]] = n
+                ends[:, -1] = np.where(added > 0, added, n)
+                ends.sort(axis=1)  # what is gone stands at the end, where it has no units
+                masses[low - first : high - first, : ends.shape[1]] = np.diff(ends, prepend=0)
         return masses
 
 
-def _neighbour_masses(hypothesis: Segmentation, cleared: Integers, added: Integers) -> Masses:
-    """Masses of a hypothesis without one boundary and with another, a row each; 0 for none."""
-    n = hypothesis.n_units
-    ends = np.empty((len(cleared), len(hypothesis) + 1), dtype=np.int64)
-    ends[:, :-1] = [*hypothesis.boundaries, n]
-    ends[:, :-1][ends[:, :-1] == cleared[:, None]] = n
-    ends[:, -1] = np.where(added > 0, added, n)
-    ends.sort(axis=1)  # what is gone stands at the end, where it has no units
-    return np.diff(ends, axis=1, prepend=0)
-
-
-def _changes(hypothesis: Segmentation) -> Masses:
+def _changes(hypothesis: Segmentation) -> Integers:
     """Each neighbour's boundary that is gone and the one that is new, 0 for none: (2, h)."""
-    at = hypothesis.boundaries
-    moves, free = _places(hypothesis)
-    cleared = [0, *at, *(at[b] for b, _ in moves), *([0] * len(free))]
-    added = [0, *([0] * len(at)), *(position for _, position in moves), *free]
-    return np.array([cleared, added], dtype=np.int64)
+    n, at = hypothesis.n_units, hypothesis.boundaries
+    edges = [0, *at, n]
+    changes = [(0, 0), *((place, 0) for place in at)]
+    for before, place, after in zip(edges, at, edges[2:], strict=False):
+        low, high = max(before + 1, place - MAX_SHIFT), min(after, place + MAX_SHIFT + 1)
+        changes += [(place, other) for other in range(low, high) if other != place]
+    changes += [(0, place) for place in sorted({*range(1, n)} - {*at})]
+    return np.array(changes, dtype=np.int64).T
 
 
-def _explain(hypothesis: Segmentation, losses: Floats) -> Explanation:
-    moves, free = _places(hypothesis)
-    at = hypothesis.boundaries
-    own, removed = losses[0], losses[1 : 1 + len(at)]
-    moved = losses[1 + len(at) : 1 + len(at) + len(moves)]
-    best = {b: (0, 0.0) for b in range(len(at))}
-    for (b, position), loss in zip(moves, moved, strict=True):
-        if own - loss > best[b][1]:
-            best[b] = (position - at[b], float(own - loss))
+def _explain(changes: Integers, losses: Floats) -> Explanation:
+    """Compare a hypothesis's loss, the first one, with those after each change."""
+    cleared, added = changes
+    gains = losses[0] - losses
+    is_move = (cleared > 0) & (added > 0)
+    best: dict[int, tuple[int, float]] = {}  # of each boundary: shift and gain
+    for place, other, gain in zip(*(x[is_move].tolist() for x in (*changes, gains)), strict=True):
+        if gain > best.get(place, (0, 0.0))[1]:
+            best[place] = (other - place, gain)
+    is_removal = (cleared > 0) & (added == 0)
+    contributions = (losses - losses[0])[is_removal].tolist()
     boundaries = tuple(
-        BoundaryEffect(
-            at=place,
-            contribution=None if np.isnan(without - own) else float(without - own),
-            best_shift=best[b][0],
-            shift_gain=best[b][1],
-        )
-        for b, (place, without) in enumerate(zip(at, removed, strict=True))
+        BoundaryEffect(place, None if math.isnan(x) else x, *best.get(place, (0, 0.0)))
+        for place, x in zip(cleared[is_removal].tolist(), contributions, strict=True)
     )
-    gains = own - losses[1 + len(at) + len(moves) :]
-    if not gains.size or np.isnan(gains).all():
+    gains = np.where((cleared == 0) & (added > 0), gains, np.nan)
+    if np.isnan(gains).all():
         return Explanation(boundaries, None)
     top = int(np.nanargmax(gains))
-    return Explanation(boundaries, Addition(free[top], float(gains[top])))
+    return Explanation(boundaries, Addition(int(added[top]), float(gains[top])))

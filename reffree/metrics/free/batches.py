@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
-from typing import Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import psutil
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 
-from reffree.data.masses import Masses, stack_masses
-from reffree.metrics.base import Metric
-from reffree.metrics.free.inputs import Given, check_finite
+from reffree.data.masses import Masses, hypothesis_width
+from reffree.metrics.free.inputs import check_finite
 from reffree.metrics.free.layout import Layout
-from reffree.metrics.free.pairs import LookUps, Request, Sums
+from reffree.metrics.free.pairs import LookUps, Sums
 from reffree.metrics.free.pooling import Pool, Pooled, document_pool
-from reffree.metrics.free.result import Orientation, RawScores, Unsegmented
+from reffree.metrics.free.result import RawScores
+from reffree.util.arrays import Integers
 from reffree.util.naming import spelling_of
+
+if TYPE_CHECKING:
+    from reffree.metrics.free.engine import Task
 
 PAIR_BYTES = 96
 """Bytes per pair of units that are alive at the peak, while look-ups are made."""
@@ -38,24 +40,6 @@ SEGMENT_BYTES = 288
 
 LEAST_MEMORY = 1 << 20
 """Bytes below which a device whose memory is full is given up."""
-
-
-class PairMetric(Protocol):
-    """A metric made of pair sums: which it needs, and how they become scores."""
-
-    @property
-    def requests(self) -> tuple[Request, ...]:
-        """Pair sums needed."""
-        ...
-
-    @property
-    def orientation(self) -> Orientation:
-        """What documents without a boundary score."""
-        ...
-
-    def from_sums(self, layout: Layout, sums: Sums) -> TorchScores:
-        """Raw scores of every hypothesis in the layout."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -107,32 +91,23 @@ Scored = tuple[list[int], dict[str, list[RawScores]]]
 
 @dataclass
 class TorchTask:
-    """What is to be scored on one device, and within what memory."""
+    """What is to be scored on one device by metrics made of pair sums, and in what memory."""
 
     device: torch.device
-    documents: Sequence[Given]
-    names: Sequence[str]
-    masses: Callable[[int, int, int], Masses]  # of a document's hypotheses from … to
-    counts: Sequence[int]  # of each document's hypotheses
-    widths: Sequence[int]  # segments at most
-    metrics: Sequence[Metric]
-    unsegmented: Unsegmented
-    keep_segments: bool
-    limit: int | None  # in bytes
+    task: Task
+    metrics: Sequence[Any]  # with ``requests`` and ``from_sums``, as `Arp` has them
     memory: int = field(init=False)  # half for look-ups, a quarter each for vectors and hypotheses
 
     def __post_init__(self) -> None:
         """Take a quarter of what is free on the device, unless told."""
-        self.memory = self.limit or free_memory(self.device) // 4
+        self.memory = self.task.limit or free_memory(self.device) // 4
 
     def holds(self, count: int, n_units: int, dimensions: int) -> bool:
         """Whether so many documents have a place together."""
         pairs, components = count * n_units**2, count * n_units * dimensions
         return 2 * PAIR_BYTES * pairs <= self.memory >= 4 * COMPONENT_BYTES * components
 
-    def score(
-        self, chosen: Sequence[int]
-    ) -> Iterator[tuple[list[int], dict[str, list[RawScores]]]]:
+    def score(self, chosen: Sequence[int]) -> Iterator[Scored]:
         """Score documents: those done together, and by metric the scores of each.
 
         A document that has no place on the device, whatever is scored beside it, is left out. Where
@@ -153,21 +128,21 @@ class TorchTask:
 
     def _check_finite(self, chosen: Sequence[int]) -> None:
         """Refuse NaN and infinity; waits once for all that is not on the host."""
-        there = [i for i in chosen if self.documents[i].device not in ("cpu", "meta")]
-        sums = [self.documents[i].vectors.detach().sum(dtype=torch.float64) for i in there]
+        there = [i for i in chosen if self.task.documents[i].device not in ("cpu", "meta")]
+        sums = [self.task.documents[i].vectors.detach().sum(dtype=torch.float64) for i in there]
         found = dict(zip(there, torch.stack(sums).tolist() if sums else [], strict=True))
         for i in chosen:
             if not math.isfinite(found.get(i, math.nan)):
-                check_finite(self.documents[i], self.names[i])
+                check_finite(self.task.documents[i], self.task.names[i])
 
     def _batches(self, chosen: Sequence[int]) -> Iterator[list[int]]:
         """Group documents of similar length that have a place together."""
         batch: list[int] = []
-        for i in sorted(chosen, key=lambda i: (len(self.documents[i]), i)):
-            n, d = self.documents[i].vectors.shape
+        for i in sorted(chosen, key=lambda i: (len(self.task.documents[i]), i)):
+            n, d = self.task.documents[i].vectors.shape
             if not self.holds(1, n, d):
                 continue
-            is_alike = not batch or self.documents[batch[0]].vectors.shape[1] == d
+            is_alike = not batch or self.task.documents[batch[0]].vectors.shape[1] == d
             if batch and not (is_alike and self.holds(len(batch) + 1, n, d)):
                 yield batch
                 batch = []
@@ -176,33 +151,43 @@ class TorchTask:
             yield batch
 
     def _try(self, batch: list[int]) -> dict[str, list[RawScores]] | None:
-        """Scores of a batch; None if the device's memory does not hold it.
-
-        Nothing is read back from the device: the host only lays out hypotheses and says what is to
-        be done.
-        """
+        """Scores of a batch; None if the device's memory does not hold it."""
         try:
-            return self._score_batch(batch)
+            return self.score_batch(batch)
         except torch.OutOfMemoryError:
             pass  # what holds the tensors that were made is gone with the exception
         if self.device.type in ("cuda", "xpu"):
             torch.get_device_module(self.device).empty_cache()
         return None
 
-    def _score_batch(self, batch: list[int]) -> dict[str, list[RawScores]]:
-        requests = chain.from_iterable(metric.requests for metric in self.metrics)  # type: ignore[attr-defined]
-        documents = [self.documents[i].as_tensor() for i in batch]
+    def score_batch(self, batch: list[int]) -> dict[str, list[RawScores]]:
+        """Score documents together: by metric, the scores of each.
+
+        Nothing is read back from the device: the host only lays out hypotheses and says what is to
+        be done.
+        """
+        requests = chain.from_iterable(metric.requests for metric in self.metrics)
+        documents = [self.task.documents[i].as_tensor() for i in batch]
         look_ups = LookUps(documents, self.device, requests)
+        width = max(hypothesis_width(self.task.hypotheses[i]) for i in batch)
         found: dict[str, list[RawScores]] = {spelling_of(metric): [] for metric in self.metrics}
-        for slots, masses in self._parts(batch, look_ups.n_units):
+        for slots, masses in self._parts(batch, look_ups.n_units, width):
             layout = Layout.pack(slots, masses, look_ups.n_units, look_ups.exponent)
             sums = look_ups.sums(layout)
             for metric in self.metrics:
-                found[spelling_of(metric)].append(self._scores(metric, layout, sums))  # type: ignore[arg-type]
-        counts = [self.counts[i] for i in batch]
-        return {name: self._by_document(parts, counts) for name, parts in found.items()}
+                found[spelling_of(metric)].append(self._scores(metric, layout, sums))
+        counts = [len(self.task.hypotheses[i]) for i in batch]
+        by_document = {}
+        for name, parts in found.items():
+            columns = [
+                torch.split(torch.cat([getattr(part, field) for part in parts]), counts)
+                for field in ("documents", "weights", "left_out", "segments")
+            ]
+            by_document[name] = [RawScores(*each) for each in zip(*columns, strict=True)]
+        return by_document
 
-    def _scores(self, metric: PairMetric, layout: Layout, sums: Sums) -> RawScores:
+    def _scores(self, metric: Any, layout: Layout, sums: Sums) -> RawScores:  # noqa: ANN401
+        """Score the hypotheses laid out by one metric, those without a boundary by the policy."""
         scores = metric.from_sums(layout, sums)
         documents, segments = scores.documents, scores.segments
         if isinstance(metric, Pooled) and metric.pool_n != "mean":
@@ -210,52 +195,30 @@ class TorchTask:
         weights = torch.ones_like(documents)
         if document_pool(metric) == "length":
             weights = layout.length.double()
-        raw = metric.orientation.unsegmented(self.unsegmented)
+        raw = metric.orientation.unsegmented(self.task.unsegmented)
         documents = torch.where(layout.n_segments == 1, raw, documents)
-        if not self.keep_segments:  # nor a view that would keep all of them
+        if not self.task.keep_segments:  # nor a view that would keep all of them
             segments = segments.new_empty(len(documents), 0)
         return RawScores(documents, weights, scores.left_out, segments)
 
-    def _parts(self, batch: list[int], n: int) -> Iterator[tuple[NDArray[np.int64], Masses]]:
+    def _parts(
+        self, batch: list[int], n_units: int, width: int
+    ) -> Iterator[tuple[Integers, Masses]]:
         """Hypotheses that are scored together: the place of each one's document, and masses."""
-        each = UNIT_BYTES * n + SEGMENT_BYTES * max(self.widths[i] for i in batch)
-        step = max(1, self.memory // (4 * each))
+        step = max(1, self.memory // (4 * (UNIT_BYTES * n_units + SEGMENT_BYTES * width)))
         pending: list[tuple[int, Masses]] = []
         for slot, i in enumerate(batch):
-            for start in range(0, self.counts[i], step):
-                masses = self.masses(i, start, start + step)
-                if sum(len(m) for _, m in pending) + len(masses) > step and pending:
-                    yield _stack(pending)
+            for start in range(0, max(1, len(self.task.hypotheses[i])), step):
+                masses = self.task.masses(i, start, start + step)
+                if pending and sum(len(m) for _, m in pending) + len(masses) > step:
+                    yield _stack(pending, width)
                     pending = []
                 pending.append((slot, masses))
-        if pending:
-            yield _stack(pending)
-
-    def _by_document(self, parts: list[RawScores], counts: list[int]) -> list[RawScores]:
-        """Cut the scores of a batch, which come in parts, into those of its documents."""
-        if not parts:
-            empty = torch.empty(0, dtype=torch.float64, device=self.device)
-            parts = [RawScores(empty, empty, empty, empty[:, None])]
-        width = max(part.segments.shape[1] for part in parts)
-        parts = [
-            replace(
-                part,
-                segments=pad(
-                    part.segments,
-                    (0, width - part.segments.shape[1]),
-                    value=torch.nan,
-                ),
-            )
-            for part in parts
-        ]
-        columns = [
-            torch.split(torch.cat([getattr(part, name) for part in parts]), counts)
-            for name in ("documents", "weights", "left_out", "segments")
-        ]
-        return [RawScores(*each) for each in zip(*columns, strict=True)]
+        yield _stack(pending, width)
 
 
-def _stack(parts: list[tuple[int, Masses]]) -> tuple[NDArray[np.int64], Masses]:
+def _stack(parts: list[tuple[int, Masses]], width: int) -> tuple[Integers, Masses]:
     """Put masses of several documents under one another, with each row's document."""
-    slots = np.concatenate([np.full(len(masses), slot, dtype=np.int64) for slot, masses in parts])
-    return slots, stack_masses([masses for _, masses in parts])
+    slots = np.repeat([slot for slot, _ in parts], [len(masses) for _, masses in parts])
+    padded = [np.pad(masses, ((0, 0), (0, width - masses.shape[1]))) for _, masses in parts]
+    return slots, np.concatenate(padded)

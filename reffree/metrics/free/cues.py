@@ -1,25 +1,11 @@
-r"""Cues: what the form of two neighbouring units says about a boundary between them.
+"""Cues: what the form of two neighbouring units says about a boundary between them.
 
-A unit that begins a topic seldom leans on the one before it: it has few pronouns that need an
-antecedent, and does not begin with *and* or *but*. A question is answered before the topic changes,
-and where people talk, a new topic often begins with a question, or with *you*. None of that needs
-an encoder, so no segmenter that looks for similar vectors has used it up.
-
-The log odds of a boundary between two units are, less their mean over the document,
-
-.. math:: -6 \min(a, 0.2) - 1.1\,c - 0.5\,q + t\,(0.7\,r + 6 \min(y, 0.2)),
-
-with the share :math:`a` of anaphora among the second unit's words, :math:`c` 1 if it begins with a
-connective, :math:`q` 1 if the first ends in a question and the second asks none, :math:`r` 1 if the
-second asks and the first does not end in a question, and the share :math:`y` of words that address
-someone. :math:`t` says how far the document is talk: the share of its units that ask by 0.2, at
-most 1.
-
-The numbers are those of a logistic regression on seven corpora (TIAGE train, QMSum, Wiki-50, Choi,
-a handbook, a programming manual, a novel), beside the evidence of vectors and words, rounded; those
-of questions are between what the two corpora of talk say. Fitted without the corpus in question
-they add 0.02 to 0.14 nats a boundary to the probability of gold (-0.03 on QMSum, whose questions
-are unlike those of chats). The words are English; in other languages questions alone count.
+A unit that begins a topic seldom leans on the one before it, and a question is answered before the
+topic changes. None of that needs an encoder, so no segmenter that looks for similar vectors has
+used it up. The formula is in docs/definitions.md (Expected errors). Its numbers are those of a
+logistic regression on seven corpora (TIAGE train, QMSum, Wiki-50, Choi, a handbook, a programming
+manual, a novel), beside the evidence of vectors and words, rounded. The words are English; in other
+languages questions alone count.
 """
 
 from __future__ import annotations

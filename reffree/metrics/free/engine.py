@@ -153,7 +153,7 @@ def score_documents(
     check_unsegmented(unsegmented)
     labels = names or [str(i) for i in range(len(embeddings))]
     documents = [check_matrix(x, name) for x, name in zip(embeddings, labels, strict=True)]
-    task = _Task(documents, hypotheses, labels, unsegmented, keep_segments, memory)
+    task = Task(documents, hypotheses, labels, unsegmented, keep_segments, memory)
     for metric in metrics:
         task.results[spelling(metric)] = {}
     expected = [m for m in metrics if isinstance(m, Expected)]
@@ -177,7 +177,7 @@ def _keep_quiet(done: int) -> None:
 
 
 @dataclass(frozen=True)
-class _Task:
+class Task:
     """What is to be scored, and within what memory."""
 
     documents: list[Given]
@@ -240,20 +240,8 @@ class _Task:
 
         from reffree.metrics.free.batches import TorchTask
 
-        task = TorchTask(
-            torch.device(where),
-            self.documents,
-            self.names,
-            self.masses,
-            [len(each) for each in self.hypotheses],
-            [hypothesis_width(each) for each in self.hypotheses],
-            metrics,
-            self.unsegmented,
-            self.keep_segments,
-            self.limit,
-        )
         left = set(chosen)
-        for batch, scored in task.score(chosen):
+        for batch, scored in TorchTask(torch.device(where), self, metrics).score(chosen):
             for name, found in scored.items():
                 self.results[name] |= zip(batch, found, strict=True)
             progress(sum(len(self.hypotheses[i]) for i in batch))
@@ -362,7 +350,7 @@ class _Task:
         raw = np.where(is_single, metric.orientation.unsegmented(self.unsegmented), raw)
         weight = len(self.documents[i]) if document_pool(metric) == "length" else 1.0
         kept = segments if self.keep_segments else segments[:, :0]
-        return RawScores.equally_weighted(raw, kept, weight)
+        return RawScores(raw, np.full_like(raw, weight), np.zeros_like(raw), kept)
 
 
 @lru_cache(maxsize=256)

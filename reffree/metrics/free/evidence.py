@@ -1,35 +1,16 @@
-r"""How likely stretches of a document are to be segments: the evidence of vectors and of words.
+"""How likely stretches of a document are to be segments: the evidence of vectors and of words.
 
-A document is read in *steps*, its units, or `step_size` of them where it is long. A source of
-evidence gives every step a vector :math:`x`, here taken from the document's mean. With
-:math:`v = \overline{|x|^2}` and the effective dimension :math:`D` (participation ratio,
-:math:`(\mathrm{tr}\,\Sigma)^2/\mathrm{tr}\,\Sigma^2`, without what :math:`m` steps add to it by
-chance), a stretch of :math:`L` steps with the sum :math:`s` has the coherence
-:math:`b = |s|^2 / Lv`. Were the steps independent, :math:`b` would have the mean 1 and the standard
-deviation :math:`\sqrt{2/D}`. Its gain is
-
-.. math:: \sqrt{D/2} \left[ \frac{L}{L + 2} b - \frac23 \log(1 + L/2) \right] / T,
-
-the log Bayes factor of a mean of the stretch's own, with a third of the variance between segments,
-tempered: noise of one standard deviation moves it by one at most, and by less where neighbours
-resemble each other whatever the topic. :math:`T = 1 + 2 \sum_l c_l` is the integrated correlation
-of steps :math:`l` apart that segments of the length assumed do not explain (`Coherence.temper`).
-
-A stretch's evidence is its gain over the mean gain of all stretches of that length in the document,
-so that neither drift nor local coherence favours any length: it says where segments are, not how
-many. For segments of more than eight steps, :math:`\bar L` on average, ``L + 2`` becomes
-:math:`L + \bar L / 4`: what is between long segments is a smaller part of the variance. Sources
-add up, each with its weight (`posterior`).
+The formulas are in docs/definitions.md (Expected errors). A document is read in *steps*, its units,
+or `step_size` of them where it is long. A stretch's gain is the log Bayes factor of a mean of its
+own, with a third of the variance between segments, tempered: noise of one standard deviation moves
+it by one at most, and by less where neighbours resemble each other whatever the topic.
 
 Everything is estimated from the document, without gold, but two constants. Of the third (with it
-the 2 in ``L + 2``), tried were a fifth, a third and a half, by the probability they gave to gold
-under an earlier temper: on each of five corpora (Wiki-50, TIAGE, Choi, QMSum, stories) the other
-four chose the third, for QMSum the half. Of the quarter in :math:`\bar L / 4`, tried were 0, 0.1,
-0.25 and 0.5, looking at QMSum itself: with it blind cuts of meetings seldom beat gold. The form of
-the evidence, too, was found by trying some twenty variants on these corpora, so figures on them are
-in-sample. What was tried and left out: means of speakers
-taken away (QMSum: gold becomes less probable), directions weighed by their autocorrelation (they
-are those of local coherence), vectors not scaled to length 1.
+`WITHIN`), tried were a fifth, a third and a half: on each of five corpora (Wiki-50, TIAGE, Choi,
+QMSum, stories) the other four chose the third, for QMSum the half. Of the quarter of the assumed
+length that stands for `WITHIN` in long segments, tried were 0, 0.1, 0.25 and 0.5, on QMSum: with it
+blind cuts of meetings seldom beat gold. The form of the evidence, too, was found by trying some
+twenty variants on these corpora, so figures on them are in-sample.
 """
 
 from __future__ import annotations
@@ -37,14 +18,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reffree.metrics.free.fast.segmentations import dot_products, shared_products, squared_sums
 from reffree.util.arrays import Floats, Integers
-from reffree.util.words import Lexicon
+from reffree.util.words import english
 
 MOST_STEPS = 1024
 """Documents of more units are read in steps of several, so that time and memory stay bounded."""
@@ -164,7 +144,7 @@ def word_coherence(units: Sequence[str]) -> Coherence | None:
     A unit's vector has the rarity ``log((n + 1)/df)`` of each of its terms, and is divided by the
     square root of its length: long units count for more, but not by as much as they are longer.
     """
-    terms = _english().terms(units)
+    terms = english().terms(units)
     n = len(units)
     unit = np.repeat(np.arange(n), np.diff(terms.edges))
     pairs = np.unique(np.stack([unit, terms.ids]), axis=1)
@@ -223,8 +203,3 @@ def _correlations(products: Floats) -> Floats:
             break
         found.append(correlation)
     return np.array(found)
-
-
-@lru_cache(maxsize=1)
-def _english() -> Lexicon:
-    return Lexicon("english")

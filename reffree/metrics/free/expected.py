@@ -1,31 +1,16 @@
-r"""Expected errors: what a gold-based metric would say, without gold.
+"""Expected errors: what a gold-based metric would say, without gold.
 
-The text makes some segmentations likely and others unlikely. With the distribution of `posterior`
-as a crowd of annotators, the expectation of a gold-based metric :math:`M` over the crowd,
-
-.. math:: expected\_M(h) = E[M(h, S)], \quad S \sim P(S \mid document),
-
-is a score in the metric's own unit and direction that punishes too many boundaries and too few.
-For Pk it has a closed form: with the window :math:`k` of an assumed number of segments and
-:math:`q_u` the probability that units :math:`u` and :math:`u + k` share a segment, it is the mean
-over :math:`u` of :math:`1 - q_u` where the hypothesis has them in one segment and of :math:`q_u`
-where it has not. The others are means over seeded draws, the same for all hypotheses.
-
-Scores come with their spread over draws; with the information, what vectors and words add to the
-prior at the assumed number of segments, :math:`KL(P \| P^0)` per expected boundary; and with the
-information that they would add were the steps in a random order (see `INFORMED`). Where the
-posterior rests on cues or a trained scorer alone, the information is theirs, that of chance 0.
-
-Undefined for documents of fewer than three units, in which no window fits.
+The distribution of `posterior` stands for a crowd of annotators, and the expectation of a
+gold-based metric over the crowd is a score in the metric's own unit and direction that punishes too
+many boundaries and too few (docs/definitions.md, Expected errors). Pk has a closed form; the others
+are means over seeded draws, the same for all hypotheses.
 """
 
 from __future__ import annotations
 
-import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,8 +24,9 @@ from reffree.metrics.gold.boundary_edits import BoundarySimilarity
 from reffree.metrics.gold.granularity import WF1
 from reffree.metrics.gold.metric import GoldMetric
 from reffree.metrics.gold.pairs import Pairs
-from reffree.metrics.gold.windows import Pk, WindowDiff
+from reffree.metrics.gold.windows import Pk, WindowDiff, Windowed
 from reffree.util.arrays import Floats
+from reffree.util.bounds import Bounds
 from reffree.util.errors import InputError
 from reffree.util.seeds import rng_for
 
@@ -50,15 +36,10 @@ EVIDENCE = ("all", "embedding", "words", "cues")
 FEWEST_UNITS = 3
 """Of a document with an expected error."""
 
-MOST_DRAWS = 100_000
-
 INFORMED = 1.25
 """A corpus says something if its information is more than this many times what its units in random
-order would give. Information alone cannot tell, as a posterior also gains from noise: 0.2 nats a
-boundary on chats in random order, 0.7 on meetings. Of 96 corpora of 8 to 20 documents with shuffled
-units, 95 % stay below 1.16 times (both sources), 1.14 (embedding) and 1.21 (words). Eight corpora
-as they are have 1.4 (chats) to 4.3 times (a handbook) with both; chats have 1.3 with words alone.
-Of single documents with shuffled units a fifth are above."""
+order would give. Of 96 corpora of 8 to 20 documents with shuffled units, 95 % stay below 1.16 times
+(both sources), 1.14 (embedding) and 1.21 (words); eight corpora as they are have 1.4 to 4.3."""
 
 PAIRS = 1 << 18
 """Hypotheses × draws compared at a time."""
@@ -70,7 +51,7 @@ AGREEMENT = Orientation(
 
 
 @dataclass(frozen=True, slots=True)
-class Expected(FreeMetric, ABC):
+class Expected(FreeMetric):
     """What all expected metrics share.
 
     ``length`` is the number of units a segment is expected to have, where it is known. ``evidence``
@@ -83,11 +64,14 @@ class Expected(FreeMetric, ABC):
     orientation: ClassVar[Orientation]
     name: ClassVar[str]
     undefined: ClassVar[str] = "fewer than three units"
+    gold: ClassVar[type[GoldMetric]]  # the metric whose expectation this is
     has_facts: ClassVar[bool] = True  # whether it has a spread, and what it rests on is told
 
-    length: float | None = None
+    length: Annotated[
+        float | None, Bounds(1, remedy="write length=12 for segments of about twelve units")
+    ] = None
     evidence: str = "all"
-    draws: int = 200
+    draws: Annotated[int, Bounds(1, 100_000, remedy="leave it out for 200")] = 200
     seed: int = field(default=0, metadata={"option": False})
     pool_d: Pool = field(default="mean", metadata=UNUSUAL)
 
@@ -99,18 +83,6 @@ class Expected(FreeMetric, ABC):
     def __post_init__(self) -> None:
         """Refuse lengths, draws and sources that cannot be."""
         FreeMetric.__post_init__(self)
-        if self.length is not None and not 1 <= self.length < math.inf:
-            raise InputError(
-                f"length={self.length}",
-                expected="units per segment, 1 or more",
-                remedy="write length=12 for segments of about twelve units, or leave it out",
-            )
-        if not 1 <= self.draws <= MOST_DRAWS:
-            raise InputError(
-                f"draws={self.draws}",
-                expected=f"a whole number from 1 to {MOST_DRAWS:,}",
-                remedy="leave it out for 200",
-            )
         if self.evidence not in EVIDENCE and not self.scorer:
             raise InputError(
                 f"evidence={self.evidence}",
@@ -140,9 +112,9 @@ class Expected(FreeMetric, ABC):
             )
         return Posterior(embeddings, reading, length=self.length, evidence=self.evidence)
 
-    @abstractmethod
     def gold_metric(self, window: int) -> GoldMetric:
-        """Return the metric whose expectation this is, with the window of a granularity."""
+        """Return the metric whose expectation this is, with this window if it has one."""
+        return self.gold(k=window) if issubclass(self.gold, Windowed) else self.gold()
 
     def scores(self, posterior: Posterior, masses: Masses) -> Floats:
         """Expected value for each hypothesis, (h, s) masses; NaN where undefined."""
@@ -183,10 +155,7 @@ class ExpectedPk(Expected):
     __slots__ = ()
     name: ClassVar[str] = "expected_pk"
     orientation: ClassVar[Orientation] = ERROR
-
-    def gold_metric(self, window: int) -> GoldMetric:
-        """Pk with the window of an assumed granularity."""
-        return Pk(k=window)
+    gold: ClassVar[type[GoldMetric]] = Pk
 
     def scores(self, posterior: Posterior, masses: Masses) -> Floats:
         """Expected Pk in closed form."""
@@ -201,10 +170,7 @@ class ExpectedWindowDiff(Expected):
     __slots__ = ()
     name: ClassVar[str] = "expected_windowdiff"
     orientation: ClassVar[Orientation] = ERROR
-
-    def gold_metric(self, window: int) -> GoldMetric:
-        """Return WindowDiff with the window of an assumed granularity."""
-        return WindowDiff(k=window)
+    gold: ClassVar[type[GoldMetric]] = WindowDiff
 
 
 class ExpectedBoundarySimilarity(Expected):
@@ -213,10 +179,7 @@ class ExpectedBoundarySimilarity(Expected):
     __slots__ = ()
     name: ClassVar[str] = "expected_boundary_similarity"
     orientation: ClassVar[Orientation] = AGREEMENT
-
-    def gold_metric(self, window: int) -> GoldMetric:
-        """Return B, which has no window."""
-        return BoundarySimilarity()
+    gold: ClassVar[type[GoldMetric]] = BoundarySimilarity
 
 
 class ExpectedWF1(Expected):
@@ -225,10 +188,7 @@ class ExpectedWF1(Expected):
     __slots__ = ()
     name: ClassVar[str] = "expected_w_f1"
     orientation: ClassVar[Orientation] = AGREEMENT
-
-    def gold_metric(self, window: int) -> GoldMetric:
-        """Return W-F1, whose window is its own."""
-        return WF1()
+    gold: ClassVar[type[GoldMetric]] = WF1
 
 
 EXPECTED = (ExpectedPk, ExpectedWindowDiff, ExpectedBoundarySimilarity, ExpectedWF1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 import torch
@@ -21,13 +21,6 @@ UnitSpan = Literal["own", "previous", "next"]
 
 SetName = Literal["segment", "both", "intra", "inter"]
 """Sets of units for every segment: itself, with the next one, and ARP's two (eq. 13-16)."""
-
-
-class Places(NamedTuple):
-    """Units ``[start, stop)`` for every segment; none where it has no such set."""
-
-    start: Tensor  # (h, s)
-    stop: Tensor  # (h, s)
 
 
 @dataclass(frozen=True)
@@ -49,8 +42,9 @@ class Layout:
     ) -> Layout:
         """Turn masses, padded with zeros at the end of each row, into edges."""
         edges = np.pad(masses, ((0, 0), (1, 0))).cumsum(1)
-        both = send(np.concatenate([document[:, None], edges], axis=1), exponent.device)
-        return cls(both[:, 0], both[:, 1:].contiguous(), exponent[both[:, 0]], n_units)
+        both = np.concatenate([document[:, None], edges], axis=1)
+        sent = send(torch.from_numpy(both), exponent.device)
+        return cls(sent[:, 0], sent[:, 1:].contiguous(), exponent[sent[:, 0]], n_units)
 
     @cached_property
     def masses(self) -> Tensor:
@@ -114,8 +108,8 @@ class Layout:
         inside = torch.where(self.unit < self.length[:, None], per_unit, 0.0)
         return pad(inside.cumsum(1), (1, 0)).gather(1, self.edges).diff(dim=1)  # (h, s)
 
-    def places(self, name: SetName) -> Places:
-        """Units of a set for every segment.
+    def places(self, name: SetName) -> tuple[Tensor, Tensor]:
+        """Units ``[start, stop)`` of a set for every segment, (h, s) each; 0, 0 without such a set.
 
         Around a boundary ARP compares ``cut = min(2 m[i+1], m[i])`` units, the left ``ceil(cut/2)``
         and the right ``floor(cut/2)``; a one-unit segment is held against one unit on each side
@@ -134,13 +128,12 @@ class Layout:
             case "inter":
                 right = torch.where(self.masses == 1, 1, cut // 2)
                 start, stop = stop - (cut + 1) // 2, stop + right
-        return Places(torch.where(is_there, start, 0), torch.where(is_there, stop, 0))
+        return torch.where(is_there, start, 0), torch.where(is_there, stop, 0)
 
 
-def send(array: NDArray[np.generic], device: torch.device) -> Tensor:
-    """Copy an array to a device; the host does not wait for it."""
-    tensor = torch.from_numpy(np.ascontiguousarray(array))
-    if device.type == "cuda":
+def send(tensor: Tensor, device: torch.device) -> Tensor:
+    """Copy a tensor to a device; the host does not wait for it."""
+    if device.type == "cuda" and tensor.device.type == "cpu":
         return tensor.pin_memory().to(device, non_blocking=True)
     return tensor.to(device)
 

@@ -24,7 +24,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
@@ -59,7 +58,7 @@ class LookUps:
     ) -> None:
         """Copy to float64 on the device and add up; the caller's tensors are not touched."""
         padded = torch.nn.utils.rnn.pad_sequence(
-            [_arrive(document.detach(), device).double() for document in documents],
+            [send(document.detach(), device).double() for document in documents],
             batch_first=True,
         )
         exponent = torch.frexp(padded.abs().amax((1, 2))).exponent
@@ -67,17 +66,18 @@ class LookUps:
         self.vectors = padded * power_of_two(-self.exponent)[:, None, None]  # (b, n, d)
         self.length = self.vectors.square().sum(2).sqrt()  # (b, n)
         self.n_units = self.vectors.shape[1]
-        rounding = [
-            rounding_of(str(document.dtype).removeprefix("torch.")) for document in documents
-        ]
-        self._rounding = send(np.array(rounding), device)[:, None]
+        types = [str(document.dtype).removeprefix("torch.") for document in documents]
+        rounding = torch.tensor([rounding_of(name) for name in types], dtype=torch.float64)
+        self._rounding = send(rounding, device)[:, None]
         self.requests = sorted(set(requests))
         by_unit = {value for value, name in self.requests if name in EDGES}
         by_set = {value for value, name in self.requests if name not in EDGES}
         self._edges: dict[PairValue, Tensor] = {}  # (b, n + 1, n) sums from a unit to an edge
         self._sets: dict[PairValue, Tensor] = {}  # (b, n, n) over the pairs of units from … to
         for value, pairs in self._pair_values(by_unit | by_set):
-            before = _sum_backwards(pairs.triu(1))  # [c, i] over the pairs of i with c … i - 1
+            before = (
+                pairs.triu(1).flip(1).cumsum(1).flip(1)
+            )  # [c, i] over the pairs of i with c … i - 1
             if value in by_unit:
                 after = pairs.tril(-1).cumsum(1)
                 self._edges[value] = pad(after, (0, 0, 1, 0)) - pad(before, (0, 0, 0, 1))
@@ -141,18 +141,6 @@ def _squared_distances(x: Tensor) -> Tensor:
     return torch.cdist(x, x, compute_mode=exact).square_()
 
 
-def _sum_backwards(x: Tensor) -> Tensor:
-    """Sums from each row to the last."""
-    return x.flip(1).cumsum(1).flip(1)
-
-
 def power_of_two(exponent: Tensor) -> Tensor:
     """2 to whole numbers within ±1000, exactly, whatever a device's own function rounds."""
     return ((exponent.long() + 1023) << 52).view(torch.float64)
-
-
-def _arrive(document: Tensor, device: torch.device) -> Tensor:
-    """Copy a document to a device; the host does not wait for it."""
-    if device.type == "cuda" and document.device.type == "cpu":
-        return document.pin_memory().to(device, non_blocking=True)
-    return document.to(device)

@@ -1,35 +1,14 @@
-r"""What an annotator's segmentation of a document may be: a distribution over all of them.
+"""What an annotator's segmentation of a document may be: a distribution over all of them.
 
-For an assumed number of segments :math:`K`,
+The formulas are in docs/definitions.md (Expected errors). The factor ``L`` of a segment's length is
+that of a Dirichlet distribution with parameter 2; maximum likelihood on gold gives 0.7 for
+meetings, 1 for articles, 2 for chats and stories, 12 for Choi's artificial texts.
 
-.. math:: P_K(S) \propto \prod_{segments} w \, L \, e^{evidence},
-
-with the weight :math:`w` chosen so that :math:`K` segments are expected. Sources of evidence add
-up: vectors and words (`evidence`), cues (`cues`), trained scorers. The factor :math:`L`, a
-segment's length, makes lengths more even than independent boundaries would (a Dirichlet
-distribution with parameter 2; maximum likelihood on gold gives 0.7 for meetings, 1 for articles, 2
-for chats and stories, 12 for Choi's artificial texts).
-
-A system may have been made by looking for coherence in the very vectors it is judged with, and what
-is noise in them then speaks for it. So beside the text vectors count for less, words for more
-(`VECTORS_BESIDE_TEXT`, `WORDS`).
-
-Topics nest, and how finely annotators cut is hardly in the text. So :math:`K` is an axis: scores
-are averaged over `NODES`. Without a ``length`` these spread around
-:math:`\exp(0.66 + 0.25 \log n)`, the mean number of segments of :math:`n` units in 15 public
-corpora, with their standard deviation of 0.40 in the logarithm, and are weighed by what vectors and
-words gain at each :math:`K` over what the same steps in random orders gain there (at three nodes,
-`LEVELS`; a parabola gives the others). Gains grow with the document, and so does what segments on
-one level do not explain: of more than thirty steps, they count as of thirty (`LEVEL_STEPS`). With a
-``length`` nodes lie around :math:`1 + (n - 1)/length`, with a standard deviation of 0.2.
-
-The weights were chosen on twelve corpora (Wiki-50, Choi, QMSum, TIAGE, stories with language
-models' outputs, a handbook, the Linux kernel's documentation, programming manuals, a novel, spliced
-chats, spliced talks, the demo) by correlation with Pk over systems that read no vectors, that seek
-coherence in them, and all. Vectors were tried at 0.35 to 1, words at 1 to 3, cues at 1 to 2, gains
-at 0.2 to 1: of most of these the mean correlation lies between .845 and .857. In the last
-comparison, of gains and words, eleven of twelve ways to leave a corpus out chose what is here.
-`LEVEL_STEPS`, then tried at 20 to 60, is the least with which no blind cut of the demo beats gold.
+The weights were chosen on twelve corpora (those of ``benchmarks/truth.py``) by correlation with Pk
+over systems that read no vectors, that seek coherence in them, and all. Vectors were tried at 0.35
+to 1, words at 1 to 3, cues at 1 to 2, gains at 0.2 to 1: of most of these the mean correlation lies
+between .845 and .857. `LEVEL_STEPS`, then tried at 20 to 60, is the least with which no blind cut
+of the demo beats gold.
 """
 
 from __future__ import annotations
@@ -161,12 +140,17 @@ class Posterior:
         self.orders = [rng.permutation(m) for _ in range(max(1, min(3, STEPS_BY_CHANCE // m)))]
         kind, _, folder = evidence.partition(":")
         text = None if kind in ("embedding", "scorer") else reading.units
-        self._sources: list[WeighedCoherence] = []
+        found = []
         if kind in ("all", "embedding"):
             weight = 1.0 if text is None else VECTORS_BESIDE_TEXT
-            self._add(weight, embedding_coherence(embeddings))
+            found.append((weight, embedding_coherence(embeddings)))
         if kind in ("all", "words") and text is not None:
-            self._add(WORDS, word_coherence(text))
+            found.append((WORDS, word_coherence(text)))
+        self._sources = [
+            WeighedCoherence(weight, own, tuple(own.reordered(order) for order in self.orders))
+            for weight, own in found
+            if own is not None
+        ]
         self._log_odds = np.zeros(m)
         if kind in ("all", "cues") and text is not None:
             self._log_odds += step_odds(cue_evidence(text), self.n_units)
@@ -176,11 +160,6 @@ class Posterior:
         centre, spread = assumed_segments(self.n_units, length)
         nodes = self._make_nodes(centre, spread, NODES)
         self._take(self._weighed(nodes, centre, spread) if length is None else nodes)
-
-    def _add(self, weight: float, coherence: Coherence | None) -> None:
-        if coherence is not None:
-            by_chance = tuple(coherence.reordered(order) for order in self.orders)
-            self._sources.append(WeighedCoherence(weight, coherence, by_chance))
 
     def at(self, segments: float) -> Posterior:
         """Return the same evidence at one assumed number of segments, without a prior of it.
@@ -357,7 +336,9 @@ class Posterior:
         for segments in counts:
             table = coherence.gain((len(self.edges) - 1) / segments) + self._log_length
             guess = weight_for(table, segments, guess, sums)
-            found.append(_log_share(forward(table, guess, sums), guess))
+            total, mean, variance = forward(table, guess, sums)
+            # Of segmentations of just the expected number of segments (saddle point).
+            found.append(total - mean * guess - 0.5 * math.log(max(variance, 0.05)))
         return np.array(found)
 
     def _node(self, evidence: Floats, segments: float, window: int, log_weight: float) -> Node:
@@ -387,9 +368,3 @@ def _normalised(nodes: list[Node]) -> list[Node]:
     """Nodes whose weights sum to 1."""
     total = sum(node.weight for node in nodes)
     return [node._replace(weight=node.weight / total) for node in nodes]
-
-
-def _log_share(found: tuple[float, float, float], log_weight: float) -> float:
-    """Log of the sum over segmentations of just the expected number of segments (saddle point)."""
-    total, mean, variance = found
-    return total - mean * log_weight - 0.5 * math.log(max(variance, 0.05))

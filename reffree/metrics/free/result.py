@@ -109,13 +109,6 @@ class RawScores:
     """(h,) of an expected error over draws; empty unless asked for."""
     facts: PosteriorFacts | None = None  # behind an expected error; none unless asked for
 
-    @classmethod
-    def equally_weighted(
-        cls, documents: Floats, segments: Floats, weight: float = 1.0
-    ) -> RawScores:
-        """Scores of documents that count alike, with nothing left out."""
-        return cls(documents, np.full_like(documents, weight), np.zeros_like(documents), segments)
-
     def on_host(self) -> RawScores:
         """Return the same as NumPy arrays; waits for a device that has them."""
         return replace(

@@ -14,7 +14,7 @@ from reffree.data.masses import Masses
 from reffree.data.segmentation import Segmentation
 from reffree.metrics.gold.metric import GoldMetric
 from reffree.metrics.gold.pairs import Pairs, is_single
-from reffree.util.arrays import Floats, Integers
+from reffree.util.arrays import Floats
 from reffree.util.compiling import njit
 from reffree.util.errors import InputError
 
@@ -180,43 +180,28 @@ def _count(hypothesis: Masses, reference: Masses, counts: Floats) -> None:
     r_best = np.empty(most, dtype=np.int64)
     for p in range(len(counts)):
         h_masses, r_masses = hypothesis[p], reference[p]
-        n_spans = _choose(h_masses, r_masses, units, h_of, r_of, h_best, r_best)
+        s, h, r = 0, 0, 0
+        h_left, r_left = h_masses[0], r_masses[0]  # units of the two segments not yet listed
+        h_units, r_units = 0, 0  # in the best span so far
+        while h_left > 0:
+            span = min(h_left, r_left)
+            units[s], h_of[s], r_of[s] = span, h, r
+            if span > h_units or (span == h_units and r_masses[r] < r_masses[r_of[h_best[h]]]):
+                h_units, h_best[h] = span, s
+            if span > r_units or (span == r_units and h_masses[h] < h_masses[h_of[r_best[r]]]):
+                r_units, r_best[r] = span, s
+            s += 1
+            h_left -= span
+            r_left -= span
+            if h_left == 0:
+                h, h_units = h + 1, 0
+                h_left = h_masses[h] if h < len(h_masses) else 0
+            if r_left == 0:
+                r, r_units = r + 1, 0
+                r_left = r_masses[r] if r < len(r_masses) else 0
         counts[p] = 0.0
-        for s in range(n_spans):
-            h, r = h_of[s], r_of[s]
-            if h_best[h] == s or r_best[r] == s:
-                counts[p, 0] += units[s] / (h_masses[h] + r_masses[r] - units[s])
+        for i in range(s):
+            h, r = h_of[i], r_of[i]
+            if h_best[h] == i or r_best[r] == i:
+                counts[p, 0] += units[i] / (h_masses[h] + r_masses[r] - units[i])
                 counts[p, 1] += 1.0
-
-
-@njit(cache=True, nogil=True)
-def _choose(
-    h_masses: Integers,
-    r_masses: Integers,
-    units: Integers,
-    h_of: Integers,
-    r_of: Integers,
-    h_best: Integers,
-    r_best: Integers,
-) -> int:
-    """List the spans and choose one for every segment; return how many spans there are."""
-    s, h, r = 0, 0, 0
-    h_left, r_left = h_masses[0], r_masses[0]  # units of the two segments not yet listed
-    h_units, r_units = 0, 0  # in the best span so far
-    while h_left > 0:
-        span = min(h_left, r_left)
-        units[s], h_of[s], r_of[s] = span, h, r
-        if span > h_units or (span == h_units and r_masses[r] < r_masses[r_of[h_best[h]]]):
-            h_units, h_best[h] = span, s
-        if span > r_units or (span == r_units and h_masses[h] < h_masses[h_of[r_best[r]]]):
-            r_units, r_best[r] = span, s
-        s += 1
-        h_left -= span
-        r_left -= span
-        if h_left == 0:
-            h, h_units = h + 1, 0
-            h_left = h_masses[h] if h < len(h_masses) else 0
-        if r_left == 0:
-            r, r_units = r + 1, 0
-            r_left = r_masses[r] if r < len(r_masses) else 0
-    return s

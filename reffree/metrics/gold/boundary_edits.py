@@ -54,15 +54,16 @@ class BoundaryEditDistance(GoldMetric):
     n_t: Annotated[int, Bounds(1)] = 2
 
     def edits(self, pairs: Pairs) -> tuple[Integers, Floats]:
-        """Additions, deletions, shifts and matches together, and what they cost.
-
-        An addition has no credit and costs 1, a shift or a match has what is left of 1, so that
-        the difference of the two is the credit: 1 for a match and 1 - d / n_t for a shift.
-        """
+        """Count additions, deletions, shifts and matches together, and say what they cost."""
         n_t = float(self.n_t)  # costs in units of 1 / n_t, so that sums are whole numbers
         reach = min(self.n_t - 1, pairs.width)
         pieces, cost = cheapest_edits(pairs, (n_t, n_t, 1.0), reach)
         return pieces, cost / self.n_t
+
+    def credit(self, pairs: Pairs) -> Floats:
+        """1 for a match and 1 - d / n_t for a shift, together."""
+        pieces, cost = self.edits(pairs)
+        return pieces - cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +127,7 @@ class BedPrecision(BoundaryEditDistance):
 
     def counts(self, pairs: Pairs) -> Floats:
         """Credit and boundaries of the hypothesis, (pairs, 2)."""
-        pieces, cost = self.edits(pairs)
-        return columns(pieces - cost, pairs.n_boundaries[0])
+        return columns(self.credit(pairs), pairs.n_boundaries[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +144,7 @@ class BedRecall(BoundaryEditDistance):
 
     def counts(self, pairs: Pairs) -> Floats:
         """Credit and boundaries of the reference, (pairs, 2)."""
-        pieces, cost = self.edits(pairs)
-        return columns(pieces - cost, pairs.n_boundaries[1])
+        return columns(self.credit(pairs), pairs.n_boundaries[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +161,7 @@ class Bed(BoundaryEditDistance):
 
     def counts(self, pairs: Pairs) -> Floats:
         """Twice the credit, and the boundaries of both sides, (pairs, 2)."""
-        pieces, cost = self.edits(pairs)
-        return columns(2 * (pieces - cost), np.add(*pairs.n_boundaries))
+        return columns(2 * self.credit(pairs), np.add(*pairs.n_boundaries))
 
 
 @dataclass(frozen=True, slots=True)

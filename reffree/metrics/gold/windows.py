@@ -9,7 +9,6 @@ there is nothing left that a GPU would do faster.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Annotated, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
@@ -21,7 +20,7 @@ from reffree.statistics.losses import Direction
 from reffree.util.arrays import Floats, Integers, ratio
 from reffree.util.bounds import Bounds
 from reffree.util.compiling import njit
-from reffree.util.words import Lexicon, words_of
+from reffree.util.words import english
 
 Padding = Literal["plain", "exact", "segeval"]
 Measure = Literal["units", "words", "terms"]
@@ -39,11 +38,6 @@ class WindowSums(NamedTuple):
     with_reference: Integers  # windows with r > 0
     shared: Integers  # Σ min(h, r)
     missed: Integers  # windows with h ≠ r and r > 0
-
-
-def window_sizes(pairs: Pairs) -> Integers:
-    """Window size of each pair by its own reference."""
-    return half_means(pairs.n_units, (pairs.reference > 0).sum(1))
 
 
 def half_means(n_units: Integers, segments: Integers) -> Integers:
@@ -98,8 +92,9 @@ class Windowed(GoldMetric):
             return pairs
         hypothesis, reference = np.zeros_like(pairs.hypothesis), np.zeros_like(pairs.reference)
         for units, rows in pairs.documents(f"unit={self.unit}"):
-            sizes = [_n_words(unit) if self.unit == "words" else _n_terms(unit) for unit in units]
-            edges = np.cumsum([0, *(max(1, size) for size in sizes)])
+            terms = english().terms(units)
+            sizes = np.diff(terms.word_edges if self.unit == "words" else terms.edges)
+            edges = np.append(0, np.cumsum(np.maximum(1, sizes)))
             for made, given in (hypothesis, pairs.hypothesis), (reference, pairs.reference):
                 made[rows] = np.diff(edges[np.cumsum(given[rows], axis=1)], axis=1, prepend=0)
         return Pairs(hypothesis, reference)
@@ -107,7 +102,9 @@ class Windowed(GoldMetric):
     def sizes(self, pairs: Pairs) -> Integers:
         """Window size of each pair."""
         assert self.k != "corpus", "the corpus is to be asked first: over()"
-        return window_sizes(pairs) if self.k is None else np.full(len(pairs), self.k)
+        if self.k is None:
+            return half_means(pairs.n_units, (pairs.reference > 0).sum(1))
+        return np.full(len(pairs), self.k)
 
     def sums(self, pairs: Pairs) -> WindowSums:
         """Sums over the windows between two units."""
@@ -326,19 +323,6 @@ class WinPr(Windowed):
     def value(self, counts: Floats) -> Floats:
         """Twice the true positives per boundary."""
         return ratio(2 * counts[..., 0], counts[..., 1] + counts[..., 2])
-
-
-def _n_words(text: str) -> int:
-    return len(words_of(text))
-
-
-def _n_terms(text: str) -> int:
-    return int(_lexicon().terms([text]).edges[-1])
-
-
-@cache
-def _lexicon() -> Lexicon:
-    return Lexicon("english")
 
 
 @njit(cache=True, nogil=True)

@@ -16,7 +16,7 @@ from torch import nn
 from reffree.data.corpus import Corpus
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.device import choose_device
-from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
+from reffree.encoders.embed import Vectors, corpus_vectors, units_taking_part
 from reffree.encoders.models import find_model
 from reffree.encoders.options import EncoderOptions, ModelSettings
 from reffree.segmenters.base import GapScorer, Inputs
@@ -120,24 +120,18 @@ class GapNetwork(Trained[SettingsT]):
 
     def logits(self, inputs: Inputs) -> list[Floats]:
         """Score each of the ``n - 1`` gaps of every document, on the device that inputs name."""
-        return document_logits(self._models(inputs), window_of(self.description.settings))
-
-    def _models(self, inputs: Inputs) -> Iterator[GapModel]:
-        """Let the network look at every document."""
         network, device = self.network, choose_device(inputs.device)
+        models: Iterator[GapModel]
         if isinstance(network, PairClassifier):
             length = self.description.encoder.max_length
-            for document in inputs.corpus:
-                yield PairOnTexts(network, self.tokenizer, document.units, length, device)
-            return
-        assert isinstance(network, Head)
-        for x in self.read_vectors(inputs):
-            yield HeadOnVectors(network, [x], device)
-
-
-def window_of(settings: TrainingSettings) -> int:
-    """Units that a network sees on either side of a gap: one, but for scorers."""
-    return getattr(settings, "window", 1)
+            models = (
+                PairOnTexts(network, self.tokenizer, document.units, length, device)
+                for document in inputs.corpus
+            )
+        else:
+            assert isinstance(network, Head)
+            models = (HeadOnVectors(network, [x], device) for x in self.read_vectors(inputs))
+        return document_logits(models, self.description.settings.window)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,32 +154,30 @@ class Start:
         options: EncoderOptions,
         progress: Progress,
     ) -> Start:
-        """Encode corpora of the units that take part, or open the encoder that is fine-tuned."""
-        if settings.finetune:
-            return cls.on_texts([u for c in corpora.values() for d in c for u in d.units], options)
-        embedded: list[Embeddings] = [
-            corpus_vectors(corpus, embeddings.get(name), options, progress)
-            for name, corpus in corpora.items()
-        ]
-        vectors = [x for each in embedded for x in each.vectors]
-        return cls(embedded[0].spec, vectors[0].shape[1], vectors)
+        """Encode corpora of the units that take part, or open the encoder that is fine-tuned.
 
-    @classmethod
-    def on_texts(cls, texts: Sequence[str], options: EncoderOptions) -> Start:
-        """Fine-tune the encoder itself, in float32 and as its files have it, but for its length."""
-        settings, plain = options.model_settings, ModelSettings()
+        That is trained in float32 and as its files have it, but for its length.
+        """
+        if not settings.finetune:
+            embedded = [
+                corpus_vectors(corpus, embeddings.get(name), options, progress)
+                for name, corpus in corpora.items()
+            ]
+            vectors = [x for each in embedded for x in each.vectors]
+            return cls(embedded[0].spec, vectors[0].shape[1], vectors)
         for name in UNUSED:
-            if (value := getattr(settings, name)) != getattr(plain, name):
+            value = getattr(options.model_settings, name)
+            if value != getattr(ModelSettings(), name):
                 raise OptionError(
                     f"{name} = {value} for an encoder that is fine-tuned",
                     expected="one that is read as it is",
                     remedy="leave it out; mixed_precision is what it is trained in",
                 )
-        length = ModelSettings(max_length=settings.max_length)
+        length = ModelSettings(max_length=options.model_settings.max_length)
         folder = find_model(options.model, offline=options.offline, settings=length)
         transformer, tokenizer = load_transformer(folder)
-        dimension = transformer.config.hidden_size
-        return cls(folder.spec, dimension, (), texts, transformer, tokenizer)
+        texts = [unit for corpus in corpora.values() for d in corpus for unit in d.units]
+        return cls(folder.spec, transformer.config.hidden_size, (), texts, transformer, tokenizer)
 
     def network(
         self, settings: TrainingSettings, classifier: type[PairClassifier]
@@ -193,7 +185,7 @@ class Start:
         """Make a network with random weights."""
         if self.transformer is not None:
             return classifier(self.transformer, reads_first=self.tokenizer.cls_token is not None)
-        return Head(self.dimension, window_of(settings), settings.hidden, settings.dropped)
+        return Head(self.dimension, settings.window, settings.hidden, settings.dropped)
 
     def model(
         self,
@@ -235,18 +227,19 @@ def describe(
     )
 
 
-def named_corpora(corpora: Corpus | Mapping[str, Corpus] | None) -> Mapping[str, Corpus]:
-    """Corpora by name; one without is called ``corpus``."""
-    return {"corpus": corpora} if isinstance(corpora, Corpus) else corpora or {}
-
-
 def take_part(
-    corpora: Mapping[str, Corpus], embeddings: Mapping[str, Vectors], options: EncoderOptions
+    corpora: Corpus | Mapping[str, Corpus] | None,
+    embeddings: Mapping[str, Vectors] | None,
+    options: EncoderOptions,
 ) -> tuple[dict[str, Corpus], dict[str, Vectors]]:
-    """Leave out units as the options say, of corpora and of the vectors given for them."""
+    """Leave out units as the options say, of corpora by name and of the vectors given for them.
+
+    One corpus without a name is called ``corpus``.
+    """
     parts, vectors = {}, {}
-    for name, corpus in corpora.items():
-        part, given = units_taking_part(corpus, embeddings.get(name), options)
+    named = {"corpus": corpora} if isinstance(corpora, Corpus) else corpora or {}
+    for name, corpus in named.items():
+        part, given = units_taking_part(corpus, (embeddings or {}).get(name), options)
         parts[name] = part.corpus
         if given is not None:
             vectors[name] = given

@@ -31,18 +31,10 @@ from reffree.data.segmentation import Segmentation
 from reffree.encoders.device import choose_device
 from reffree.encoders.embed import Vectors
 from reffree.encoders.models import find_model
-from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.metrics.gold.windows import Pk
-from reffree.segmenters.base import GapScorer, Inputs, Rule, peaks_before
-from reffree.segmenters.selection import Candidates, select_above
-from reffree.segmenters.trained.base import (
-    GapNetwork,
-    Start,
-    TrainedMethod,
-    describe,
-    named_corpora,
-    take_part,
-)
+from reffree.segmenters.base import GapScorer, Inputs, peaks_before
+from reffree.segmenters.selection import Candidates, Rule, select_above
+from reffree.segmenters.trained.base import GapNetwork, Start, TrainedMethod, describe, take_part
 from reffree.segmenters.trained.examples import (
     NEXT,
     OTHER,
@@ -64,26 +56,8 @@ from reffree.segmenters.trained.gap_networks import (
     logits_of,
     probabilities,
 )
-from reffree.segmenters.trained.settings import (
-    CsmSettings,
-    Dropout,
-    Finetune,
-    HeldOut,
-    Hidden,
-    Kind,
-    LearningRate,
-    MixedPrecision,
-    TrainingSeed,
-)
-from reffree.segmenters.trained.training import (
-    Epochs,
-    Loss,
-    Row,
-    Trainer,
-    rise_and_fall,
-    steps_of,
-    training_on,
-)
+from reffree.segmenters.trained.settings import CsmSettings, GapOptions, Kind
+from reffree.segmenters.trained.training import Epochs, Loss, Row, Trainer, falling, training_on
 from reffree.util.arrays import Floats, Integers
 from reffree.util.bounds import Bounds, Positive
 from reffree.util.declare import Option, declared
@@ -215,23 +189,16 @@ def select_deep(
 def train_csm(
     corpora: Corpus | Mapping[str, Corpus],
     *,
-    finetune: Finetune = False,
     epochs: Annotated[Positive, Option("Times that every pair is seen.")] = 10,
     margin: Annotated[float, Option("By which coherent pairs are to be above others.")] = 1.0,
-    learning_rate: LearningRate = None,
     batch_size: Annotated[
         Positive | None,
         Option("Triples in a step.", default="64, with --finetune 12", cli=False),
     ] = None,
-    hidden: Hidden = 128,
-    dropout: Dropout = 0.5,
-    held_out: HeldOut = 0.2,
-    mixed_precision: MixedPrecision = "auto",
-    seed: TrainingSeed = 0,
     embeddings: Mapping[str, Vectors] | None = None,
     on_epoch: Callable[[Row], None] = lambda row: None,
     progress: Progress = no_progress,
-    **encoding: Unpack[Encoding],
+    **options: Unpack[GapOptions],
 ) -> CoherenceModel:
     """Train a coherence model on dialogues, for --method csm:path=FOLDER.
 
@@ -245,37 +212,39 @@ def train_csm(
         embeddings: arrays of every corpus, by its name, instead of an encoder.
         on_epoch: is told how each epoch went.
         progress: called as stages start.
-        **encoding: which encoder, and how, as in `EncoderOptions`.
+        **options: of the training (`GapOptions`), and of its encoder as in `EncoderOptions`.
 
     Returns:
         The model, to be saved; of an interrupted training the best state so far, once there is one.
     """
-    settings, options = CsmSettings.choose(locals()), EncoderOptions(**encoding)
-    named = named_corpora(corpora)
-    parts, vectors = take_part(named, embeddings or {}, options)
+    settings, encoding = CsmSettings.choose(locals())
+    parts, vectors = take_part(corpora, embeddings, encoding)
     documents = [document for part in parts.values() for document in part]
-    dialogues = Dialogues.of(documents, settings)  # refuses too few before they are encoded
-    start = Start.of(parts, vectors, settings, options, progress)
-    with training_on(choose_device(options.device), settings) as accelerator:
-        device = accelerator.device
-        model = start.model(settings, dialogues.neighbours, device, CoherenceClassifier)
-        trainer = Trainer(model.network, partial(triple_loss, model, settings.margin), accelerator)
+    training, held_out, drawn, triples = _draw_triples(documents, settings)
+    start = Start.of(parts, vectors, settings, encoding, progress)
+    pairs = np.concatenate([windows_of(each.rows, 1) for each in training])
+    neighbours = Gaps(pairs, np.zeros(len(pairs), dtype=np.float32), (len(pairs),))
+    with training_on(choose_device(encoding.device), settings) as accelerator:
+        model = start.model(settings, neighbours, accelerator.device, CoherenceClassifier)
+        trainer = Trainer(model.network, partial(triple_loss, model, margin), accelerator)
         trainer.train(
-            [_ranking(model, dialogues, settings)],
+            [_ranking(model, drawn, triples, settings)],
             judged_by="a held-out loss",
             on_epoch=on_epoch,
             progress=progress,
         )
-        figures = {
-            "threshold": _held_out_threshold(model, dialogues),
-            "accuracy": max(row["accuracy"] for row in trainer.history),
-        }
+        aside = [documents[each.document] for each in held_out]
+        threshold = None
+        if all(document.references for document in aside):
+            logits = [logits_of(model, windows_of(each.rows, 1)) for each in held_out]
+            threshold = best_alpha([coherence_depths(probabilities(z)) for z in logits], aside)
+    figures = {"threshold": threshold, "accuracy": max(row["accuracy"] for row in trainer.history)}
     counts = {
-        "training_documents": len(dialogues.training),
-        "held_out_documents": len(dialogues.held_out),
-        "held_out_triples": len(dialogues.triples),
+        "training_documents": len(training),
+        "held_out_documents": len(held_out),
+        "held_out_triples": len(triples),
     }
-    roles = {"dialogues": tuple(named)}
+    roles = {"dialogues": tuple(parts)}
     description = describe(trainer, settings.resolved(), start, roles, counts, figures)
     return CoherenceModel(model.network, description, start.tokenizer)
 
@@ -286,66 +255,46 @@ def triple_loss(model: GapModel, margin: float, seen: Any) -> Loss:  # noqa: ANN
     return ranking_loss(scores, margin), len(scores)
 
 
-@dataclass(frozen=True, slots=True)
-class TripleReader:
-    """Makes batches of triples on the host, in any process."""
-
-    triples: Integers
-    read: Callable[[Integers], Any]
-
-    def __call__(self, chosen: list[int]) -> Any:  # noqa: ANN401
-        """Return what the network looks at."""
-        return self.read(pairs_of(self.triples[chosen]))
+def read_triples(triples: Integers, read: Callable[[Integers], Any], chosen: list[int]) -> Any:  # noqa: ANN401
+    """Make a batch on the host, in any process: what the network looks at."""
+    return read(pairs_of(triples[chosen]))
 
 
-@dataclass(frozen=True, slots=True)
-class Dialogues:
-    """Documents to learn from and documents held out, each as the rows of its units."""
+def _draw_triples(
+    documents: Sequence[Document], settings: CsmSettings
+) -> tuple[list[Passage], list[Passage], list[Integers], Integers]:
+    """Set documents aside, and draw triples for every epoch and from those held out.
 
-    training: list[Integers]
-    held_out: list[Integers]
-    triples: Integers  # of the held-out ones
-    golds: list[Document] | None  # the held-out ones, where all of them have gold
-
-    @classmethod
-    def of(cls, documents: Sequence[Document], settings: CsmSettings) -> Dialogues:
-        """Set documents aside; refuse those that give no triples."""
-        ends = np.cumsum([len(document.units) for document in documents]).tolist()
-        passages = [
-            Passage(d, np.arange(end - len(each.units), end), Segmentation((len(each.units),)))
-            for d, (each, end) in enumerate(zip(documents, ends, strict=True))
-        ]
-        rng = rng_for(settings.seed, "csm", "held out")
-        parts = hold_out(passages, settings.held_out, rng)
-        training, held_out = ([passage.rows for passage in part] for part in parts)
-        triples = triples_of(held_out, rng_for(settings.seed, "csm", "held-out triples"))
-        if not len(triples) or not len(triples_of(training, rng_for(settings.seed, "csm", 0))):
-            raise InputError(
-                "no document of more than three units to learn from, or none held out",
-                expected="units that are no neighbours, in both",
-                remedy="give longer documents, or more of them",
-            )
-        aside = [documents[passage.document] for passage in parts[1]]
-        has_gold = all(document.references for document in aside)
-        return cls(training, held_out, triples, aside if has_gold else None)
-
-    @property
-    def neighbours(self) -> Gaps:
-        """Pairs of neighbours to learn from."""
-        pairs = np.concatenate([windows_of(rows, 1) for rows in self.training])
-        return Gaps(pairs, np.zeros(len(pairs), dtype=np.float32), (len(pairs),))
-
-
-def _ranking(model: GapModel, dialogues: Dialogues, settings: CsmSettings) -> Epochs:
-    """Make the one stage: other triples in every epoch."""
-    drawn = [
-        triples_of(dialogues.training, rng_for(settings.seed, "csm", epoch))
-        for epoch in range(settings.epochs)
+    Refuses documents that give none, before they are encoded.
+    """
+    ends = np.cumsum([len(document.units) for document in documents]).tolist()
+    passages = [
+        Passage(d, np.arange(end - len(each.units), end), Segmentation((len(each.units),)))
+        for d, (each, end) in enumerate(zip(documents, ends, strict=True))
     ]
-    size = settings.batch()
+    rng = rng_for(settings.seed, "csm", "held out")
+    training, held_out = hold_out(passages, settings.held_out, rng)
+    rows = [each.rows for each in training]
+    epochs = range(settings.epochs)
+    drawn = [triples_of(rows, rng_for(settings.seed, "csm", epoch)) for epoch in epochs]
+    rng = rng_for(settings.seed, "csm", "held-out triples")
+    judging = triples_of([each.rows for each in held_out], rng)
+    if not len(judging) or not len(drawn[0]):
+        raise InputError(
+            "no document of more than three units to learn from, or none held out",
+            expected="units that are no neighbours, in both",
+            remedy="give longer documents, or more of them",
+        )
+    return training, held_out, drawn, judging
+
+
+def _ranking(
+    model: GapModel, drawn: Sequence[Integers], held_out: Integers, settings: CsmSettings
+) -> Epochs:
+    """Make the one stage: other triples in every epoch, judged on those held out."""
 
     def judge(number: int, training_loss: float) -> tuple[float, Row] | None:
-        scores = logits_of(model, pairs_of(dialogues.triples)).reshape(-1, 3)
+        scores = logits_of(model, pairs_of(held_out)).reshape(-1, 3)
         loss = float(ranking_loss(torch.from_numpy(scores), settings.margin))
         if not math.isfinite(loss):
             return None
@@ -355,25 +304,14 @@ def _ranking(model: GapModel, dialogues: Dialogues, settings: CsmSettings) -> Ep
 
     return Epochs(
         name="Coherence",
-        examples=[(len(triples), TripleReader(triples, model.read)) for triples in drawn],
-        size=size,
+        examples=[(len(each), partial(read_triples, each, model.read)) for each in drawn],
+        size=settings.batch(),
         rate=settings.rate,
         weight_decay=settings.weight_decay,
-        share=rise_and_fall(steps_of(list(map(len, drawn)), size), 0.0),
+        share=falling(list(map(len, drawn)), settings.batch(), 0.0),
         judge=judge,
         workers=model.workers,
     )
-
-
-def _held_out_threshold(model: GapModel, dialogues: Dialogues) -> float | None:
-    """Return the best threshold on held-out gold; None where a held-out document has none."""
-    if dialogues.golds is None:
-        return None
-    depths = [
-        coherence_depths(probabilities(logits_of(model, windows_of(rows, 1))))
-        for rows in dialogues.held_out
-    ]
-    return best_alpha(depths, dialogues.golds)
 
 
 def best_alpha(depths: Sequence[Floats], documents: Sequence[Document]) -> float:

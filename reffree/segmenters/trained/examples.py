@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,21 +101,15 @@ class Gaps:
         yield from np.split(values, np.cumsum(self.sizes)[:-1])
 
 
-@dataclass(frozen=True, slots=True)
-class HeldOut:
+class HeldOut(NamedTuple):
     """What a stage is judged on."""
 
     corpora: Mapping[str, Gaps]  # by name; held-out splices are one
+    together: Gaps  # of all corpora, one after the other
     control: Gaps  # their segments, each a document of its own
 
-    @property
-    def together(self) -> Gaps:
-        """The gaps of all corpora, one after the other."""
-        return joined(list(self.corpora.values()))
 
-
-@dataclass(frozen=True, slots=True)
-class Examples:
+class Examples(NamedTuple):
     """What the stages learn from, and what they are measured on."""
 
     splices: tuple[Gaps, ...]  # other synthetic documents in every epoch
@@ -127,76 +121,62 @@ class Examples:
 
 def examples_of(corpora: TrainingCorpora, settings: ScorerSettings) -> Examples:
     """Set documents of every corpus aside and splice the others."""
-    window = settings.window
+    window, seed = settings.window, settings.seed
     spliced = corpora.splices or corpora.gold
-    rows = _first_rows(corpora.everything)
+    first: dict[str, tuple[int, int]] = {}  # document and unit of every corpus
+    document = row = 0
+    for name, corpus in corpora.everything.items():
+        first[name] = document, row
+        document, row = document + len(corpus), row + corpus.n_units
     training: dict[str, list[Passage]] = {}
     held_out: dict[str, list[Passage]] = {}
     for name, corpus in {**corpora.gold, **spliced}.items():
-        passages = passages_of(corpus, *rows[name], is_taught=name in corpora.gold)
-        rng = rng_for(settings.seed, "scorer", "held out")
+        passages = passages_of(corpus, *first[name], is_taught=name in corpora.gold)
+        rng = rng_for(seed, "scorer", "held out")
         training[name], held_out[name] = hold_out(passages, settings.held_out, rng)
     taught = [p for name in corpora.gold for p in training[name]]
     check_teaches(taught)
-    gold = gaps_of(taught, window)
     aside = {name: held_out[name] for name in corpora.gold}
-    judged: dict[Stage, HeldOut] = {"gold": held_out_of(aside, window)}
+    judged: dict[Stage, HeldOut] = {"gold": _held_out(aside, window)}
     epochs: list[Gaps] = []
     if settings.splice_epochs:
         seen = [p for name in spliced for p in training[name]]
         unseen = [p for name in spliced for p in held_out[name]]
+        n_made = settings.splices_per_document * n_documents(seen)
         for epoch in range(settings.splice_epochs):
-            rng = rng_for(settings.seed, "splice", epoch)
-            made = splice(seen, settings.splices_per_document * n_documents(seen), rng)
+            made = splice(seen, n_made, rng_for(seed, "splice", epoch))
             epochs.append(gaps_of(made, window))
-        rng = rng_for(settings.seed, "splice", "held out")
-        made = splice(unseen, settings.splices_per_document * n_documents(unseen), rng, "held-out")
+        n_made = settings.splices_per_document * n_documents(unseen)
+        rng = rng_for(seed, "splice", "held out")
+        gaps = gaps_of(splice(unseen, n_made, rng, "held-out"), window)
         control = gaps_of(single_segments(unseen), window)
-        judged["splices"] = HeldOut({"splices": gaps_of(made, window)}, control)
+        judged["splices"] = HeldOut({"splices": gaps}, gaps, control)
     calibrated = {
-        name: passages_of(corpus, *rows[name]) for name, corpus in corpora.calibration.items()
+        name: passages_of(corpus, *first[name]) for name, corpus in corpora.calibration.items()
     } or aside
-    measured, calibration = judged["gold"].together, held_out_of(calibrated, window).together
-    return Examples(
-        splices=tuple(epochs),
-        gold=gold,
-        held_out=judged,
-        calibration=calibration,
-        counts={
-            "training_documents": n_documents(taught),
-            "training_gaps": len(gold),
-            "training_boundaries": int(gold.labels.sum()),
-            "held_out_documents": sum(map(n_documents, aside.values())),
-            "held_out_gaps": len(measured),
-            "held_out_boundaries": int(measured.labels.sum()),
-            "calibration_documents": sum(map(n_documents, calibrated.values())),
-            "calibration_gaps": len(calibration),
-            "calibration_boundaries": int(calibration.labels.sum()),
-        },
-    )
+    learnt, counts = gaps_of(taught, window), dict[str, int]()
+    calibration = _held_out(calibrated, window).together
+    for name, parts, gaps in (
+        ("training", [taught], learnt),
+        ("held_out", list(aside.values()), judged["gold"].together),
+        ("calibration", list(calibrated.values()), calibration),
+    ):
+        counts[f"{name}_documents"] = sum(map(n_documents, parts))
+        counts[f"{name}_gaps"] = len(gaps)
+        counts[f"{name}_boundaries"] = int(gaps.labels.sum())
+    return Examples(tuple(epochs), learnt, judged, calibration, counts)
 
 
-def held_out_of(passages: Mapping[str, Sequence[Passage]], window: int) -> HeldOut:
+def _held_out(passages: Mapping[str, Sequence[Passage]], window: int) -> HeldOut:
     """Gaps of passages by corpus, and of their segments alone."""
-    alone = [part for each in passages.values() for part in single_segments(each)]
-    return HeldOut(
-        {name: gaps_of(each, window) for name, each in passages.items()}, gaps_of(alone, window)
-    )
+    corpora = {name: gaps_of(each, window) for name, each in passages.items()}
+    every = [passage for each in passages.values() for passage in each]
+    return HeldOut(corpora, gaps_of(every, window), gaps_of(single_segments(every), window))
 
 
 def n_documents(passages: Sequence[Passage]) -> int:
     """Documents that passages come from: one with several references has several passages."""
     return len({p.document for p in passages})
-
-
-def _first_rows(corpora: Mapping[str, Corpus]) -> dict[str, tuple[int, int]]:
-    """Number of the first document and of the first unit of every corpus."""
-    first: dict[str, tuple[int, int]] = {}
-    document = row = 0
-    for name, corpus in corpora.items():
-        first[name] = document, row
-        document, row = document + len(corpus), row + corpus.n_units
-    return first
 
 
 def gaps_of(passages: Sequence[Passage], window: int) -> Gaps:
@@ -219,15 +199,6 @@ def windows_of(rows: Integers, window: int) -> Integers:
     places = np.arange(1, len(rows))[:, None] + np.arange(-window, window)
     inside = (places >= 0) & (places < len(rows))
     return np.where(inside, rows[np.clip(places, 0, len(rows) - 1)], ABSENT)
-
-
-def joined(parts: Sequence[Gaps]) -> Gaps:
-    """Put gaps behind one another."""
-    return Gaps(
-        np.concatenate([part.windows for part in parts]),
-        np.concatenate([part.labels for part in parts]),
-        tuple(size for part in parts for size in part.sizes),
-    )
 
 
 def passages_of(

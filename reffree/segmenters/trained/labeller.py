@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Unpack
+from typing import Annotated, ClassVar, Literal, NamedTuple, Unpack
 
 import numpy as np
 import torch
@@ -32,12 +32,11 @@ from reffree.encoders.embed import (
     from_arrays,
     units_taking_part,
 )
-from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.metrics.gold.granularity import F1
 from reffree.metrics.gold.metric import GoldMetric
 from reffree.metrics.gold.windows import Pk
-from reffree.segmenters.base import GapScorer, Inputs, Rule
-from reffree.segmenters.selection import select_above
+from reffree.segmenters.base import GapScorer, Inputs
+from reffree.segmenters.selection import Rule, select_above
 from reffree.segmenters.trained.base import Start, Trained, TrainedMethod, describe
 from reffree.segmenters.trained.examples import (
     Passage,
@@ -58,12 +57,9 @@ from reffree.segmenters.trained.labellers import (
 from reffree.segmenters.trained.settings import (
     Architecture,
     Criterion,
-    HeldOut,
     Kind,
     LabellerSettings,
-    MixedPrecision,
-    TrainingSeed,
-    WeightDecay,
+    TrainingOptions,
 )
 from reffree.segmenters.trained.training import (
     Epochs,
@@ -167,15 +163,8 @@ class Supervised(GapScorer):
 
     def settings(self, seed: int) -> LabellerSettings:
         """How each labeller is trained."""
-        return LabellerSettings(
-            architecture=self.architecture,
-            epochs=self.epochs,
-            hidden=self.hidden,
-            layers=self.layers,
-            learning_rate=self.learning_rate,
-            criterion=self.criterion,
-            seed=seed,
-        )
+        shared = ("architecture", "epochs", "hidden", "layers", "learning_rate", "criterion")
+        return LabellerSettings(seed=seed, **{name: getattr(self, name) for name in shared})
 
     def check(self, corpus: Corpus, encoder: EncoderSpec | None) -> None:
         """Refuse a corpus that cannot be trained on, before anything is encoded."""
@@ -184,44 +173,40 @@ class Supervised(GapScorer):
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Train, score, and decide by the threshold of each fold."""
-        made: dict[int, Segmentation] = {}
-        for document, scores, threshold in self._score(inputs):
-            candidates = inputs.candidates_of(document)
-            made[document] = select_above(scores, threshold, 1, candidates)
-        return tuple(made[document] for document in range(len(inputs.corpus)))
+        return tuple(
+            select_above(scores, threshold, 1, inputs.candidates_of(document))
+            for document, (scores, threshold) in enumerate(self._score(inputs))
+        )
 
     def boundary_scores(self, inputs: Inputs) -> tuple[Floats, ...]:
         """Probability of a boundary at every gap, by the labeller that did not see the document."""
-        found = {document: scores for document, scores, _ in self._score(inputs)}
-        return tuple(found[document] for document in range(len(inputs.corpus)))
+        return tuple(scores for scores, _ in self._score(inputs))
 
-    def _score(self, inputs: Inputs) -> Iterator[tuple[int, Floats, float]]:
-        """Yield every document's number, its scores and the threshold for them."""
+    def _score(self, inputs: Inputs) -> list[tuple[Floats, float]]:
+        """Return the scores of every document and the threshold for them."""
         self.check(inputs.corpus, inputs.encoder)
         vectors = list(inputs.vectors(self.name))
-        device = choose_device(inputs.device)
-
-        def progress(stage: str, total: int) -> AbstractContextManager[Callable[[int], None]]:
-            return nullcontext(inputs.advance)
-
+        settings, device = self.settings(inputs.seed), choose_device(inputs.device)
+        found: dict[int, tuple[Floats, float]] = {}
         for train, test in self.split(inputs.corpus, inputs.seed):
             corpus = _part(inputs.corpus, train)
             embeddings = from_arrays(corpus, [vectors[d] for d in train])
             if inputs.encoder is not None:
                 embeddings = replace(embeddings, spec=inputs.encoder)
-            settings = self.settings(inputs.seed)
-            labeller = train_labeller(corpus, embeddings, settings, device, progress=progress)
+            labeller = train_labeller(
+                corpus,
+                embeddings,
+                settings,
+                device,
+                progress=lambda stage, total: nullcontext(inputs.advance),
+            )
             if labeller.description.is_interrupted:  # a labeller of few epochs is another system
                 raise KeyboardInterrupt
-            own = replace(
-                inputs,
-                corpus=_part(inputs.corpus, test),
-                embeddings=[vectors[d] for d in test],
-                candidates=None,
-            )
+            part, own = _part(inputs.corpus, test), [vectors[d] for d in test]
+            scores = labeller.gap_scores(replace(inputs, corpus=part, embeddings=own))
             threshold = labeller.description.figures["threshold"]
-            for document, scores in zip(test.tolist(), labeller.gap_scores(own), strict=True):
-                yield document, scores, threshold
+            found |= {int(d): (each, threshold) for d, each in zip(test, scores, strict=True)}
+        return [found[document] for document in range(len(inputs.corpus))]
 
     def split(self, corpus: Corpus, seed: int) -> Iterator[tuple[Integers, Integers]]:
         """Yield documents to train on and documents to segment, for every fold."""
@@ -266,17 +251,14 @@ def train_segmenter(
         Option("Documents in a step.", default="8, fewer where an epoch had under 8 steps"),
     ] = None,
     learning_rate: Annotated[float, Option("Of AdamW.")] = 1e-3,
-    weight_decay: WeightDecay = 0.01,
-    held_out: HeldOut = 0.2,
+    weight_decay: Annotated[float, Option("Of AdamW.", cli=False)] = 0.01,
     criterion: Annotated[
         Criterion, Option("By which the threshold is chosen on documents held out.")
     ] = "pk",
-    mixed_precision: MixedPrecision = "auto",
-    seed: TrainingSeed = 0,
     embeddings: Vectors | None = None,
     on_epoch: Callable[[Row], None] = lambda row: None,
     progress: Progress = no_progress,
-    **encoding: Unpack[Encoding],
+    **options: Unpack[TrainingOptions],
 ) -> TrainedLabeller:
     """Train a segmenter on corpora with gold, for --method trained:path=FOLDER.
 
@@ -287,19 +269,19 @@ def train_segmenter(
         embeddings: one array per document, in corpus order or by id, instead of an encoder.
         on_epoch: is told how each epoch went.
         progress: called as stages start.
-        **encoding: which encoder, and how, as in `EncoderOptions`.
+        **options: of the training (`TrainingOptions`), and of its encoder as in `EncoderOptions`.
 
     Returns:
         The segmenter, to be saved; of an interrupted training the best state so far, once there is
         one.
     """
-    settings, options = LabellerSettings.choose(locals()), EncoderOptions(**encoding)
+    settings, encoding = LabellerSettings.choose(locals())
     corpus = corpora if isinstance(corpora, Corpus) else Corpus.merge(corpora.values())
     names = ("corpus",) if isinstance(corpora, Corpus) else tuple(corpora)
-    part, embeddings = units_taking_part(corpus, embeddings, options)
+    part, embeddings = units_taking_part(corpus, embeddings, encoding)
     split_documents(part.corpus, settings)  # refuse what cannot be trained on before it is encoded
-    device = choose_device(options.device)
-    embedded = corpus_vectors(part.corpus, embeddings, options, progress)
+    device = choose_device(encoding.device)
+    embedded = corpus_vectors(part.corpus, embeddings, encoding, progress)
     return train_labeller(
         part.corpus, embedded, settings, device, names=names, on_epoch=on_epoch, progress=progress
     )
@@ -330,7 +312,15 @@ def train_labeller(
     parts = split_documents(corpus, settings)
     inputs = [as_input(x) for x in embeddings.vectors]
     training, held_out = (
-        [_Labelled.of(inputs[p.document], p.segmentation) for p in part] for part in parts
+        [
+            _Labelled(
+                inputs[p.document],
+                torch.tensor(p.segmentation.to_labels("gap"), dtype=torch.float32),
+                p.segmentation,
+            )
+            for p in part
+        ]
+        for part in parts
     )
     start = Start(embeddings.spec, inputs[0].shape[1])
     with training_on(device, settings) as accelerator:
@@ -343,34 +333,25 @@ def train_labeller(
             progress=progress,
         )
     best = min(trainer.history, key=lambda row: row["log_loss"])
-    counts = {
-        f"{name}_{what}": count
-        for name, passages, part in zip(
-            ("training", "held_out"), parts, (training, held_out), strict=True
-        )
-        for what, count in (
-            ("documents", n_documents(passages)),
-            ("gaps", sum(len(each.labels) for each in part)),
-            ("boundaries", sum(int(each.labels.sum()) for each in part)),
-        )
-    }
+    counts = {}
+    for name, passages, part in zip(
+        ("training", "held_out"), parts, (training, held_out), strict=True
+    ):
+        counts[f"{name}_documents"] = n_documents(passages)
+        counts[f"{name}_gaps"] = sum(len(each.labels) for each in part)
+        counts[f"{name}_boundaries"] = sum(int(each.labels.sum()) for each in part)
     figures = {name: best[name] for name in ("epoch", "threshold", "log_loss", "pk", "f1")}
     resolved = settings.resolved(len(training))
     description = describe(trainer, resolved, start, {"gold": names}, counts, figures)
     return TrainedLabeller(network.cpu().eval(), description)
 
 
-@dataclass(frozen=True, slots=True)
-class _Labelled:
+class _Labelled(NamedTuple):
     """A document under a reference."""
 
     vectors: Tensor  # (n, d)
     labels: Tensor  # (n - 1,), 1 for a boundary
     gold: Segmentation
-
-    @classmethod
-    def of(cls, vectors: Tensor, gold: Segmentation) -> _Labelled:
-        return cls(vectors, torch.tensor(gold.to_labels("gap"), dtype=torch.float32), gold)
 
 
 def document_loss(network: Network, batch: tuple[Tensor, list[int], Tensor]) -> Loss:
@@ -384,20 +365,13 @@ def document_loss(network: Network, batch: tuple[Tensor, list[int], Tensor]) -> 
     return (losses * is_there).sum() / count, count
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentReader:
-    """Makes batches of documents on the host."""
-
-    documents: Sequence[_Labelled]
-
-    def __call__(self, chosen: list[int]) -> tuple[Tensor, list[int], Tensor]:
-        """Return padded vectors, lengths and padded labels."""
-        documents = [self.documents[i] for i in chosen]
-        return (
-            padded([each.vectors for each in documents]),
-            [len(each.vectors) for each in documents],
-            padded([each.labels for each in documents], ABSENT),
-        )
+def read_documents(
+    documents: Sequence[_Labelled], chosen: list[int]
+) -> tuple[Tensor, list[int], Tensor]:
+    """Make a batch on the host: padded vectors, lengths and padded labels."""
+    batch = [documents[i] for i in chosen]
+    units, labels = [each.vectors for each in batch], [each.labels for each in batch]
+    return padded(units), list(map(len, units)), padded(labels, ABSENT)
 
 
 def _epochs(
@@ -407,13 +381,13 @@ def _epochs(
     settings: LabellerSettings,
 ) -> Epochs:
     """Make the one stage, which ends when no epoch is better for a while."""
-    reader = DocumentReader([each for each in training if len(each.labels)])
-    n, size = len(reader.documents), settings.batch(len(training))
+    documents = [each for each in training if len(each.labels)]
+    n, size = len(documents), settings.batch(len(training))
     labels = np.concatenate([each.labels.numpy() for each in held_out])
 
     def judge(number: int, training_loss: float) -> tuple[float, Row] | None:
-        documents = [each.vectors for each in held_out]
-        logits = gap_logits(trainer.network, documents, trainer.accelerator.device)
+        vectors = [each.vectors for each in held_out]
+        logits = gap_logits(trainer.network, vectors, trainer.accelerator.device)
         value = log_loss(np.concatenate(logits), labels)
         if not math.isfinite(value) or not math.isfinite(training_loss):
             return None
@@ -428,7 +402,7 @@ def _epochs(
 
     return Epochs(
         name="Training",
-        examples=[(n, reader)] * settings.epochs,
+        examples=[(n, partial(read_documents, documents))] * settings.epochs,
         size=size,
         rate=settings.rate,
         weight_decay=settings.weight_decay,

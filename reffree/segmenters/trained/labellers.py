@@ -85,7 +85,9 @@ class SheikhBiLstm(nn.Module):
     def forward(self, units: Tensor, lengths: Sequence[int]) -> Tensor:
         """Logits of all gaps."""
         x = self.drop(units)
-        order = send(_reversal(lengths, units.shape[1]), units.device)  # (b, n)
+        places, ends = torch.arange(units.shape[1]), torch.tensor(lengths)[:, None]
+        # From last to first, padding where it is: its own inverse.
+        order = send(torch.where(places < ends, ends - 1 - places, places), units.device)  # (b, n)
         before = self.before(x)[0]  # padding comes last, so no unit has read any
         after = _reordered(self.after(_reordered(x, order))[0], order)
         return self.compare(before[:, :-1], after[:, 1:])
@@ -209,12 +211,6 @@ def gap_logits(
 def padded(documents: Sequence[Tensor], value: float = 0.0) -> Tensor:
     """Put documents of any length into one tensor."""
     return pad_sequence(list(documents), batch_first=True, padding_value=value)
-
-
-def _reversal(lengths: Sequence[int], n: int) -> Tensor:
-    """Places of units from last to first, padding where it is; it is its own inverse."""
-    places, ends = torch.arange(n), torch.tensor(lengths)[:, None]
-    return torch.where(places < ends, ends - 1 - places, places)
 
 
 def _reordered(x: Tensor, order: Tensor) -> Tensor:

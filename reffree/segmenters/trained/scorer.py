@@ -27,30 +27,17 @@ from reffree.data.segmentation import Segmentation
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.device import choose_device
 from reffree.encoders.embed import Vectors
-from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.metrics.gold.granularity import WF1
-from reffree.segmenters.base import Inputs, Rule
+from reffree.segmenters.base import Inputs
 from reffree.segmenters.selection import (
     MIN_GAP,
     AdaptiveThreshold,
+    Rule,
     select_above,
     select_adaptive,
 )
-from reffree.segmenters.trained.base import (
-    GapNetwork,
-    Start,
-    TrainedMethod,
-    describe,
-    named_corpora,
-    take_part,
-)
-from reffree.segmenters.trained.examples import (
-    Examples,
-    Gaps,
-    Stage,
-    TrainingCorpora,
-    examples_of,
-)
+from reffree.segmenters.trained.base import GapNetwork, Start, TrainedMethod, describe, take_part
+from reffree.segmenters.trained.examples import Examples, Gaps, Stage, TrainingCorpora, examples_of
 from reffree.segmenters.trained.folder import read_description
 from reffree.segmenters.trained.gap_networks import (
     GapModel,
@@ -59,27 +46,8 @@ from reffree.segmenters.trained.gap_networks import (
     logits_of,
     probabilities,
 )
-from reffree.segmenters.trained.settings import (
-    Dropout,
-    Finetune,
-    HeldOut,
-    Hidden,
-    Kind,
-    LearningRate,
-    MixedPrecision,
-    ScorerSettings,
-    TrainingSeed,
-    WeightDecay,
-)
-from reffree.segmenters.trained.training import (
-    Epochs,
-    Loss,
-    Row,
-    Trainer,
-    rise_and_fall,
-    steps_of,
-    training_on,
-)
+from reffree.segmenters.trained.settings import GapOptions, Kind, ScorerSettings
+from reffree.segmenters.trained.training import Epochs, Loss, Row, Trainer, falling, training_on
 from reffree.util.arrays import Floats, Integers
 from reffree.util.bounds import Bounds, Count, Positive
 from reffree.util.declare import Option, declared
@@ -190,7 +158,6 @@ def train_scorer(
     *,
     splices: Mapping[str, Corpus] | None = None,
     calibration: Mapping[str, Corpus] | None = None,
-    finetune: Finetune = False,
     window: Annotated[Positive, Option("Units on either side of a gap.")] = 4,
     splice_epochs: Annotated[
         Count, Option("Epochs on segments of different documents put end to end.")
@@ -199,24 +166,18 @@ def train_scorer(
     splices_per_document: Annotated[
         Positive, Option("Synthetic documents in an epoch, for every training document.", cli=False)
     ] = 4,
-    learning_rate: LearningRate = None,
-    weight_decay: WeightDecay = 0.01,
+    weight_decay: Annotated[float, Option("Of AdamW.", cli=False)] = 0.01,
     batch_size: Annotated[
         Positive | None,
         Option("Gaps in a step.", default="64, with --finetune 16", cli=False),
     ] = None,
-    hidden: Hidden = 128,
-    dropout: Dropout = 0.5,
-    held_out: HeldOut = 0.2,
     min_gap: Annotated[
         Positive, Option("Units between boundaries when held-out documents are segmented.")
     ] = 3,
-    mixed_precision: MixedPrecision = "auto",
-    seed: TrainingSeed = 0,
     embeddings: Mapping[str, Vectors] | None = None,
     on_epoch: Callable[[Row], None] = lambda row: None,
     progress: Progress = no_progress,
-    **encoding: Unpack[Encoding],
+    **options: Unpack[GapOptions],
 ) -> TrainedScorer:
     """Train a boundary scorer on corpora with gold, for --method scorer:path=FOLDER.
 
@@ -234,36 +195,34 @@ def train_scorer(
         embeddings: arrays of every corpus, by its name, instead of an encoder.
         on_epoch: is told how each epoch went.
         progress: called as stages start.
-        **encoding: which encoder, and how, as in `EncoderOptions`.
+        **options: of the training (`GapOptions`), and of its encoder as in `EncoderOptions`.
 
     Returns:
         The scorer, to be saved; of an interrupted training the best state so far, once there is
         one.
     """
-    settings, options = ScorerSettings.choose(locals()), EncoderOptions(**encoding)
-    vectors: dict[str, Vectors] = {}
-    parts = []
-    for named in (named_corpora(corpora), splices or {}, calibration or {}):
-        part, given = take_part(named, embeddings or {}, options)
-        parts.append(part)
-        vectors |= given
-    learnt = TrainingCorpora(*parts)
+    settings, encoding = ScorerSettings.choose(locals())
+    parts = [take_part(named, embeddings, encoding) for named in (corpora, splices, calibration)]
+    vectors = {name: given for _, each in parts for name, given in each.items()}
+    learnt = TrainingCorpora(*(part for part, _ in parts))
     examples = examples_of(learnt, settings)  # refuses what teaches nothing before it is encoded
-    start = Start.of(learnt.everything, vectors, settings, options, progress)
-    with training_on(choose_device(options.device), settings) as accelerator:
+    start = Start.of(learnt.everything, vectors, settings, encoding, progress)
+    with training_on(choose_device(encoding.device), settings) as accelerator:
         model = start.model(settings, examples.gold, accelerator.device, PairClassifier)
         trainer = Trainer(model.network, partial(gap_loss, model), accelerator)
-        run = _Stages(model, examples, settings)
-        trainer.train(
-            [
-                run.stage("splices", examples.splices, settings.rate),
-                run.stage("gold", (examples.gold,) * settings.epochs, settings.rate / 2),
-            ],
-            judged_by="a held-out log loss",
-            on_epoch=on_epoch,
-            progress=progress,
+        stages = (
+            _stage(model, examples, settings, "splices", examples.splices, settings.rate),
+            _stage(model, examples, settings, "gold", (examples.gold,) * epochs, settings.rate / 2),
         )
-        figures = _calibrate(model, examples.calibration, settings.min_gap)
+        trainer.train(stages, judged_by="a held-out log loss", on_epoch=on_epoch, progress=progress)
+        held_out = examples.calibration
+        logits = logits_of(model, held_out.windows)
+        temperature = find_temperature(logits, held_out.labels)
+        figures = {
+            "temperature": temperature,
+            "threshold": find_threshold(probabilities(logits, temperature), held_out, min_gap),
+            "log_loss": log_loss(logits, held_out.labels, temperature),
+        }
     description = describe(
         trainer, settings.resolved(), start, learnt.roles, examples.counts, figures
     )
@@ -277,42 +236,25 @@ def gap_loss(model: GapModel, batch: tuple[Any, Tensor]) -> Loss:
     return nn.functional.binary_cross_entropy_with_logits(logits, labels), len(labels)
 
 
-@dataclass(frozen=True, slots=True)
-class GapReader:
-    """Makes batches of gaps on the host, in any process."""
-
-    gaps: Gaps
-    read: Callable[[Integers], Any]
-
-    def __call__(self, chosen: list[int]) -> tuple[Any, Tensor]:
-        """Return what the network looks at, and the labels."""
-        return self.read(self.gaps.windows[chosen]), torch.from_numpy(self.gaps.labels[chosen])
+def read_gaps(gaps: Gaps, read: Callable[[Integers], Any], chosen: list[int]) -> tuple[Any, Tensor]:
+    """Make a batch on the host, in any process: what the network looks at, and the labels."""
+    return read(gaps.windows[chosen]), torch.from_numpy(gaps.labels[chosen])
 
 
-@dataclass(frozen=True, slots=True)
-class _Stages:
-    """The two stages of a training, and what they are judged on."""
+def _stage(
+    model: GapModel,
+    examples: Examples,
+    settings: ScorerSettings,
+    name: Stage,
+    epochs: Sequence[Gaps],
+    rate: float,
+) -> Epochs:
+    """Make a stage that goes through the gaps of every epoch, judged on documents held out."""
 
-    model: GapModel
-    examples: Examples
-    settings: ScorerSettings
+    def segment(logits: Floats, gaps: Gaps) -> list[Segmentation]:
+        return select(probabilities(logits), gaps, PAPER_THRESHOLD, settings.min_gap)
 
-    def stage(self, name: Stage, epochs: tuple[Gaps, ...], rate: float) -> Epochs:
-        """Make a stage that goes through the gaps of every epoch."""
-        size = self.settings.batch()
-        n_steps = steps_of([len(gaps) for gaps in epochs], size)
-        return Epochs(
-            name=name.capitalize(),
-            examples=[(len(gaps), GapReader(gaps, self.model.read)) for gaps in epochs],
-            size=size,
-            rate=rate,
-            weight_decay=self.settings.weight_decay,
-            share=rise_and_fall(n_steps, WARM_UP),
-            judge=partial(self.judge, name),
-            workers=self.model.workers,
-        )
-
-    def judge(self, stage: Stage, number: int, training_loss: float) -> tuple[float, Row] | None:
+    def judge(number: int, training_loss: float) -> tuple[float, Row] | None:
         """Return the log loss on what a stage is judged on, and its row (Coen Tables 7 and 8).
 
         Boundaries are those of the paper's static rule at a threshold of 0.5, without a
@@ -320,45 +262,40 @@ class _Stages:
         the real-valued scores of §5.2: logits; ``negative_control`` the share of gaps with a
         boundary when every held-out segment is a document of its own.
         """
-        held_out = self.examples.held_out[stage]
+        held_out = examples.held_out[name]
         together, control = held_out.together, held_out.control
-        logits = logits_of(self.model, together.windows)
+        logits = logits_of(model, together.windows)
         value = log_loss(logits, together.labels)
         if not math.isfinite(value):
             return None
-        found, false = (
-            self._select(logits, together),
-            self._select(logits_of(self.model, control.windows), control),
-        )
+        found = segment(logits, together)
+        false = segment(logits_of(model, control.windows), control)
+        rest = iter(found)
         row: Row = {
-            "stage": stage,
+            "stage": name,
             "epoch": number,
             "training_loss": training_loss,
             "log_loss": value,
             **figures_of(found, together),
             "mean_score": float(np.abs(logits).mean()) if len(logits) else 0.0,
             "negative_control": sum(len(s) - 1 for s in false) / max(1, len(control)),
-            "corpora": {},
+            "corpora": {
+                corpus: figures_of(list(islice(rest, len(gaps.sizes))), gaps)
+                for corpus, gaps in held_out.corpora.items()
+            },
         }
-        rest = iter(found)
-        for name, gaps in held_out.corpora.items():
-            row["corpora"][name] = figures_of(list(islice(rest, len(gaps.sizes))), gaps)
         return value, row
 
-    def _select(self, logits: Floats, gaps: Gaps) -> list[Segmentation]:
-        return select(probabilities(logits), gaps, PAPER_THRESHOLD, self.settings.min_gap)
-
-
-def _calibrate(model: GapModel, gaps: Gaps, min_gap: int) -> dict[str, float]:
-    """Temperature of a network, the best threshold with it, and the log loss there."""
-    logits = logits_of(model, gaps.windows)
-    temperature = find_temperature(logits, gaps.labels)
-    scores = probabilities(logits, temperature)
-    return {
-        "temperature": temperature,
-        "threshold": find_threshold(scores, gaps, min_gap),
-        "log_loss": log_loss(logits, gaps.labels, temperature),
-    }
+    return Epochs(
+        name=name.capitalize(),
+        examples=[(len(gaps), partial(read_gaps, gaps, model.read)) for gaps in epochs],
+        size=settings.batch(),
+        rate=rate,
+        weight_decay=settings.weight_decay,
+        share=falling([len(gaps) for gaps in epochs], settings.batch(), WARM_UP),
+        judge=judge,
+        workers=model.workers,
+    )
 
 
 def find_temperature(logits: ArrayLike, labels: ArrayLike) -> float:

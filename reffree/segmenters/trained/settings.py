@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
+from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.util.bounds import Count, Positive, Seed
 from reffree.util.declare import Option
 from reffree.util.errors import InputError
@@ -17,29 +18,44 @@ Precision = Literal["auto", "no", "bf16", "fp16"]
 Architecture = Literal["bilstm", "sheikh-bilstm", "transformer"]
 Criterion = Literal["pk", "f1"]
 
-Finetune = Annotated[
-    bool,
-    Option(
-        "Train the encoder itself on pairs of texts, not a small network on its vectors: slow "
-        "without a GPU."
-    ),
-]
-LearningRate = Annotated[
-    float | None, Option("Of AdamW, at first.", default="3e-4, with --finetune 2e-5")
-]
-WeightDecay = Annotated[float, Option("Of AdamW.", cli=False)]
-Hidden = Annotated[Positive, Option("Size of the small network's layer.", cli=False)]
-Dropout = Annotated[float, Option("Share that is dropped out.", cli=False)]
-HeldOut = Annotated[
-    float,
-    Option("Share of documents kept for choosing the epoch, and what is chosen with it."),
-]
-MixedPrecision = Annotated[
-    Precision, Option("Of the training.", default="auto, bf16 on a GPU that has it")
-]
-TrainingSeed = Annotated[Seed, Option("Of the training.")]
-
 ARCHITECTURES: tuple[Architecture, ...] = get_args(Architecture)
+
+
+class TrainingOptions(Encoding, total=False):
+    """Options of every training, beside those of the encoder."""
+
+    held_out: Annotated[
+        float,
+        Option(
+            "Share of documents kept for choosing the epoch, and what is chosen with it.",
+            initial=0.2,
+        ),
+    ]
+    mixed_precision: Annotated[
+        Precision,
+        Option("Of the training.", default="auto, bf16 on a GPU that has it", initial="auto"),
+    ]
+    seed: Annotated[Seed, Option("Of the training.", initial=0)]
+
+
+class GapOptions(TrainingOptions, total=False):
+    """Options of networks that look at windows on both sides of a gap."""
+
+    finetune: Annotated[
+        bool,
+        Option(
+            "Train the encoder itself on pairs of texts, not a small network on its vectors: slow "
+            "without a GPU.",
+            initial=False,
+        ),
+    ]
+    learning_rate: Annotated[
+        float | None, Option("Of AdamW, at first.", default="3e-4, with --finetune 2e-5")
+    ]
+    hidden: Annotated[
+        Positive, Option("Size of the small network's layer.", cli=False, initial=128)
+    ]
+    dropout: Annotated[float, Option("Share that is dropped out.", cli=False, initial=0.5)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,9 +96,19 @@ class TrainingSettings:
                 )
 
     @classmethod
-    def choose(cls, values: Mapping[str, Any]) -> Self:
-        """Make settings of the values that are theirs, by name."""
-        return cls(**{each.name: values[each.name] for each in fields(cls) if each.name in values})
+    def choose(cls, values: Mapping[str, Any]) -> tuple[Self, EncoderOptions]:
+        """Make settings of the values that are theirs, and of ``options`` those of the encoder."""
+        given = {**values, **values["options"]}
+        settings = cls(
+            **{each.name: given[each.name] for each in fields(cls) if each.name in given}
+        )
+        names = given["options"].keys() & Encoding.__annotations__.keys()
+        return settings, EncoderOptions(**{name: given[name] for name in names})
+
+    @property
+    def window(self) -> int:
+        """Units that a network sees on either side of a gap."""
+        return 1
 
     @property
     def rate(self) -> float:

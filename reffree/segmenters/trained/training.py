@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler
 
-from reffree.segmenters.trained.settings import Precision, TrainingSettings
+from reffree.segmenters.trained.settings import TrainingSettings
 from reffree.util.arrays import Floats
 from reffree.util.errors import InputError, OptionError
 from reffree.util.progress import Progress
@@ -221,8 +221,9 @@ class _Loss(nn.Module):
         return self.loss_of(batch)
 
 
-def rise_and_fall(n_steps: int, warm_up: float) -> Callable[[int], float]:
-    """Share of a rate that rises over a share of the steps, then falls to zero, in lines."""
+def falling(examples: Sequence[int], size: int, warm_up: float) -> Callable[[int], float]:
+    """Share of a rate that rises over a share of the steps of epochs, then falls to zero."""
+    n_steps = steps_of(examples, size)
     n_rising = max(1, int(warm_up * n_steps))
 
     def share(step: int) -> float:
@@ -253,16 +254,16 @@ def training_on(device: torch.device, settings: TrainingSettings) -> Iterator[An
     cards = range(torch.cuda.device_count()) or None  # torch warns if several are not named
     # Accelerate knows a GPU by being the current one.
     with torch.random.fork_rng(cards), torch.cuda.device(device) if numbered else nullcontext():
-        # No loss depends on some weights of an encoder that is fine-tuned.
-        accelerator = _accelerator(device, settings.mixed_precision, settings.finetune)
+        accelerator = _accelerator(device, settings)
         torch.manual_seed(settings.seed)
         yield accelerator
 
 
-def _accelerator(device: torch.device, precision: Precision, has_idle: bool) -> Any:  # noqa: ANN401
+def _accelerator(device: torch.device, settings: TrainingSettings) -> Any:  # noqa: ANN401
     from accelerate import Accelerator, DataLoaderConfiguration, DistributedDataParallelKwargs
     from accelerate.state import AcceleratorState
 
+    precision = settings.mixed_precision
     if precision == "auto":
         has_bf16 = device.type == "cuda" and torch.cuda.is_bf16_supported()
         precision = "bf16" if has_bf16 else "no"
@@ -274,13 +275,15 @@ def _accelerator(device: torch.device, precision: Precision, has_idle: bool) -> 
         )
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:  # else processes have met once and for all
         AcceleratorState._reset_state(reset_partial_state=True)  # another training had its own
+    # No loss depends on some weights of an encoder that is fine-tuned.
+    has_idle = DistributedDataParallelKwargs(find_unused_parameters=settings.finetune)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # accelerate tells of the threads it sets
         return Accelerator(
             cpu=device.type == "cpu",
             mixed_precision=precision,
             dataloader_config=DataLoaderConfiguration(non_blocking=device.type == "cuda"),
-            kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=has_idle)],
+            kwargs_handlers=[has_idle],
         )
 
 

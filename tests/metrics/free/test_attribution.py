@@ -126,25 +126,23 @@ def test_explanations_as_text_and_tables():
 
 
 def test_neighbours_are_made_a_part_at_a_time(monkeypatch):
-    made = []
+    made, real = [], attribution._Neighbours.__getitem__
 
-    real = attribution._neighbour_masses
-
-    def watched(*arguments):
-        masses = real(*arguments)
-        made.append(masses.shape)
+    def watched(neighbours, rows):
+        masses = real(neighbours, rows)
+        made.append(len(masses))
         return masses
 
     monkeypatch.setattr(engine, "FEW_MASSES", 0)
-    monkeypatch.setattr(attribution, "_neighbour_masses", watched)
+    monkeypatch.setattr(attribution._Neighbours, "__getitem__", watched)
     x, metrics = planted(), parse_metrics(["arp_pair", "segrefree"])
     hyps = [Segmentation(m) for m in ((5, 5, 5, 5), (20,), (4, 1, 15), (1,) * 20)]
     plenty = explain_document(x, hyps, metrics)
     whole, made[:] = [*made], []
     # 21 segments at most: 32 bytes each, a quarter of the memory.
     assert explain_document(x, hyps, metrics, memory=4 * 32 * 21 * 3) == plenty
-    assert sum(rows for rows, _ in made) == 2 * sum(rows for rows, _ in whole)  # band, then scores
-    assert max(rows for rows, _ in made) <= 3
+    assert sum(made) == 2 * sum(whole)  # band, then scores
+    assert max(made) <= 3
 
 
 def test_what_would_take_hours_is_refused_before_it_starts(monkeypatch):

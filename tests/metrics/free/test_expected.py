@@ -311,9 +311,9 @@ def test_options_at_their_bounds(option):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("expected_pk:length=0.5", "found length=0.5.*1 or more"),
-        ("expected_pk:draws=0", "found draws=0"),
-        ("expected_pk:draws=1000000000", "found draws=1000000000"),
+        ("expected_pk:length=0.5", "found length = 0.5.*expected a number, 1 or more"),
+        ("expected_pk:draws=0", "found draws = 0"),
+        ("expected_pk:draws=1000000000", "found draws = 1000000000"),
         ("expected_pk:evidence=vibes", "found evidence=vibes.*scorer:FOLDER"),
     ],
 )

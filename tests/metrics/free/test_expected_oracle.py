@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import comb, exp, log, prod, sqrt
+from math import exp, log, prod, sqrt
 
 import numpy as np
 import pytest
 
-from tests.oracles.cues import asks, cue, ends_in_question, gap_cues, talk
+from tests.oracles.cues import asks, cue, ends_in_question, gap_cues
 from tests.oracles.expected import (
     METRICS,
     Table,
     autocorrelation,
     best_segmentation,
     boundary_information,
-    boundary_probabilities,
     chance_information,
     count_constant,
     count_evidence,
-    count_factor,
-    count_moments,
     cue_table,
-    edge_table,
     embedding_steps,
     every_segmentation,
     every_stretch,
@@ -43,9 +39,6 @@ from tests.oracles.expected import (
     scorer_table,
     source_parameters,
     spread,
-    typical_count,
-    unit_masses,
-    units_per_step,
     word_steps,
 )
 
@@ -88,19 +81,6 @@ def test_every_segmentation_once() -> None:
         assert min(min(masses) for masses in ways) == 1
     with pytest.raises(ValueError, match="too many"):
         every_segmentation(13)
-
-
-def test_units_of_steps() -> None:
-    assert [units_per_step(n) for n in (1, 1024, 1025, 2048, 2049)] == [1, 1, 2, 2, 3]
-    assert unit_masses((2, 1, 1), 11, 3) == (6, 3, 2)
-
-
-def test_embedding_steps_have_length_one_before_the_mean() -> None:
-    embeddings = [[3.0, 4.0], [0.0, 0.0], [0.0, -2.0]]
-    units = [[0.6, 0.8], [0.0, 0.0], [0.0, -1.0]]
-    assert embedding_steps(embeddings) == pytest.approx(np.array(units))
-    assert embedding_steps(embeddings, 2) == pytest.approx(np.array([[0.3, 0.4], [0.0, -1.0]]))
-    assert len(embedding_steps(np.ones((1025, 2)))) == 513
 
 
 def test_word_steps() -> None:
@@ -150,12 +130,6 @@ def test_gain_in_another_order() -> None:
     assert gain_table(y, 1.02, range(4)) == pytest.approx(gain_table(y, 1.02))
 
 
-def test_dimension_has_a_limit() -> None:
-    # Orthogonal steps: D' = m - 1, hence D = m(m - 1), at most 2000; no autocorrelation.
-    assert source_parameters(np.eye(12))[:2] == pytest.approx((11 / 12, 132))
-    assert source_parameters(np.eye(46))[:2] == pytest.approx((45 / 46, 2000))
-
-
 def test_autocorrelation_ends() -> None:
     # Lag l of eight +1 and eight -1: 16 - l pairs, l of them differ. m / 4 = 4 is not reached.
     blocks = [[1.0]] * 8 + [[-1.0]] * 8
@@ -188,31 +162,6 @@ def test_identical_vectors_say_nothing(y: np.ndarray) -> None:
     assert gain_table(y, 2, order) == evidence_table(y, 2, order) == flat_table(len(y))
 
 
-def test_scorer_counts_where_a_stretch_ends() -> None:
-    table = scorer_table([0.75, 0.0])
-    assert table[0, 1] == pytest.approx(log(3))
-    assert table[0, 2] == table[1, 2] == pytest.approx(log(1e-6), rel=1e-6)
-    assert table[0, 3] == table[1, 3] == table[2, 3] == 0
-
-
-def test_edges_between_steps_heed_the_gaps_near_them() -> None:
-    def ends(b: int) -> list[float]:
-        table = edge_table([4.0, 2.0, 1.0, 7.0, 3.0, 5.0, 9.0], b)
-        m = max(stop for _, stop in table)
-        by_stop = [{table[start, stop] for start in range(stop)} for stop in range(1, m + 1)]
-        assert {len(values) for values in by_stop} == {1}
-        return [values.pop() for values in by_stop]
-
-    assert ends(1) == [4, 2, 1, 7, 3, 5, 9, 0]
-    # The edges of two units are in front of units 2, 4, 6; one gap on either side.
-    assert ends(2) == [4, 7, 9, 0]
-    # Units 3, 6; one gap on either side.
-    assert ends(3) == [7, 9, 0]
-    # Unit 4, gaps in front of units 2 to 6; unit 5, gaps 3 to 7.
-    assert ends(4) == [7, 0]
-    assert ends(5) == [9, 0]
-
-
 # Cues -----------------------------------------------------------------------------------------
 
 
@@ -233,12 +182,6 @@ def test_edges_between_steps_heed_the_gaps_near_them() -> None:
 )
 def test_questions(unit: str, anywhere: bool, at_end: bool) -> None:
     assert (asks(unit), ends_in_question(unit)) == (anywhere, at_end)
-
-
-def test_talk_has_a_limit() -> None:
-    # A fifth of ten units is two.
-    found = [talk(["So?"] * i + ["So."] * (10 - i)) for i in range(5)]
-    assert found == pytest.approx([0, 0.5, 1, 1, 1])
 
 
 @pytest.mark.parametrize(
@@ -298,19 +241,6 @@ def test_cues_are_over_their_mean() -> None:
     assert gap_cues(["It is so."]) == []
 
 
-def test_cues_count_where_a_stretch_ends() -> None:
-    table = cue_table(BOATS)
-    assert [table[0, stop] for stop in range(1, 6)] == pytest.approx(
-        [-1.025, 0.175, 0.075, 0.775, 0]
-    )
-    assert table[2, 4] == table[3, 4] == table[0, 4]
-    # Steps of two: the gap in front of the third unit or one beside it; of the fifth.
-    table = cue_table(BOATS, 2)
-    assert [table[0, stop] for stop in range(1, 4)] == pytest.approx([0.175, 0.775, 0])
-    assert cue_table(["It is so."] * 4) == pytest.approx(flat_table(4))
-    assert cue_table(["It is so."]) == flat_table(1)
-
-
 # Posterior ------------------------------------------------------------------------------------
 
 
@@ -338,35 +268,6 @@ def test_posterior_of_three_steps() -> None:
     assert gap_probabilities(probabilities, 3) == pytest.approx([first, 1 - first])
 
 
-def test_prior_counts_are_binomials() -> None:
-    # The products of s lengths that sum to m add up to C(m + s - 1, 2s - 1).
-    m = 7
-    probabilities = prior(m, 3)
-    by_count = [sum(p for s, p in probabilities.items() if len(s) == c) for c in range(1, m + 1)]
-    ways = [comb(m + s - 1, 2 * s - 1) for s in range(1, m + 1)]
-    w = by_count[1] / by_count[0] * ways[0] / ways[1]
-    weights = [count * w**s for s, count in enumerate(ways)]
-    assert by_count == pytest.approx([weight / sum(weights) for weight in weights])
-
-
-@pytest.mark.parametrize(("K", "found"), [(1.0, 1.02), (1.3, 1.3), (4.0, 4.0), (9.0, 7.5)])
-def test_probabilities_sum_to_one_and_the_count_is_expected(K: float, found: float) -> None:
-    for scale in (0, 1, 40):
-        evidence = {k: scale * x for k, x in evidence_table(random_embeddings(8), 3).items()}
-        probabilities = posterior(evidence, 8, K)
-        assert sum(probabilities.values()) == pytest.approx(1)
-        assert count_moments(probabilities)[0] == pytest.approx(found, abs=1e-9)
-        assert sum(gap_probabilities(probabilities, 8)) == pytest.approx(found - 1, abs=1e-9)
-
-
-def test_gaps_inside_a_step_have_no_boundary() -> None:
-    probabilities = prior(3, 2)
-    assert gap_probabilities(probabilities, 5, 2) == pytest.approx([0, 0.5, 0, 0.5])
-    # Units 0 1 | 2 3 | 4; windows of 2: steps 0-1, 0-1, 1-2.
-    assert same_segment(probabilities, 5, 2, 2) == pytest.approx([0.5, 0.5, 0.5])
-    assert same_segment(probabilities, 5, 1, 2) == pytest.approx([1, 0.5, 1, 0.5])
-
-
 # How many segments ----------------------------------------------------------------------------
 
 
@@ -386,29 +287,6 @@ def test_count_evidence_of_three_steps() -> None:
     assert count_evidence([(flat, [tilted(), tilted(), flat])], 3, 2) == pytest.approx(-2 * A / 3)
     both = [(tilted(), [flat, tilted()]), (flat, [flat] * 2)]
     assert count_evidence(both, 3, 2) == pytest.approx(A / 2)
-
-
-@pytest.mark.parametrize("K", [1.02, 1.7, 3.0, 5.2])
-def test_count_evidence_of_a_gain_per_segment_and_per_step(K: float) -> None:
-    # c per segment: w shrinks by e^c, Z stays. c per step: every segmentation gains c·m.
-    m, c = 6, 0.7
-    per_segment = dict.fromkeys(every_stretch(m), c)
-    assert count_evidence([(per_segment, [flat_table(m)])], m, K) == pytest.approx(c * K)
-    per_step = {(start, stop): c * (stop - start) for start, stop in every_stretch(m)}
-    assert count_evidence([(per_step, [flat_table(m)])], m, K) == pytest.approx(c * m)
-    assert count_evidence([(per_step, [per_segment])], m, K) == pytest.approx(c * (m - K))
-
-
-def test_a_hundred_steps_count_fully() -> None:
-    assert [count_factor(m) for m in (2, 12, 30)] == [1, 1, 1]
-    assert [count_factor(m) for m in (60, 120, 1024)] == pytest.approx([0.5, 0.25, 30 / 1024])
-
-
-def test_variance_of_the_count_has_a_floor() -> None:
-    # Two steps: Z = 2w + w², a share of 0.02 has two segments, with variance 0.0196.
-    w = 2 * 0.02 / 0.98
-    expected = log(2 * w + w**2) - 1.02 * log(w) - log(0.05) / 2
-    assert count_constant(flat_table(2), 2, 1.02) == pytest.approx(expected)
 
 
 def test_nodes_without_length() -> None:
@@ -458,17 +336,6 @@ def test_nodes_are_weighed_on_a_parabola() -> None:
     assert sorted(asked) == pytest.approx([2 * exp(0.66 + 0.4 * z) for z in (-1.8, 0, 1.8)])
 
 
-def test_nodes_are_asked_within_bounds() -> None:
-    # Three units: K = 2.5 from z = 0 on. Through (-1.8, 0), (0, 1), (1.8, 1).
-    told = nodes(3, 3, None, lambda K: float(K == 2.5))
-    levels = [1 + z / 3.6 - z**2 / 6.48 for z in DEVIATIONS]
-    assert [weight for _, weight, _ in told] == pytest.approx(weights_at(levels))
-
-
-def test_a_known_length_is_not_asked_for() -> None:
-    assert nodes(16, 16, 5, lambda K: 5 * K) == nodes(16, 16, 5)
-
-
 def test_nodes_with_length() -> None:
     counts = nodes(25, 25, 12)
     assert [K for K, _, _ in counts] == pytest.approx(
@@ -514,45 +381,6 @@ def test_other_metrics_of_three_units() -> None:
     assert expected("w_f1") == pytest.approx(1 - q)
 
 
-def test_windowdiff_takes_the_window_of_the_node() -> None:
-    # (2, 2) against (1, 3): of the windows 0-2 and 1-3 the second differs; 0-3 does not.
-    assert METRICS["windowdiff"]((2, 2), (1, 3), 2) == 0.5
-    assert METRICS["windowdiff"]((2, 2), (1, 3), 3) == 0
-    mixed = [(0.25, 2, {(1, 3): 1.0}), (0.75, 3, {(1, 3): 1.0})]
-    assert expected_metric(METRICS["windowdiff"], (2, 2), mixed) == pytest.approx(0.125)
-    assert spread(METRICS["windowdiff"], (2, 2), mixed) == pytest.approx(0.5 * sqrt(3 / 16))
-
-
-@pytest.mark.parametrize("b", [1, 2])
-def test_pk_from_pairs_is_pk_from_segmentations(b: int) -> None:
-    n = 9 if b == 2 else 7
-    m = -(-n // b)
-    evidence, counts = evidence_and_nodes(random_embeddings(n), orders=[shuffled(m)], n=n, b=b)
-    mixed = mixture(evidence, m, counts)
-    for masses in [(n,), (2, n - 2), (1, 3, 1, n - 5), (1,) * n]:
-        by_enumeration = expected_metric(METRICS["pk"], masses, mixed, b)
-        assert expected_pk(masses, mixed, b) == pytest.approx(by_enumeration)
-
-
-def test_two_clear_blocks_put_the_mass_on_the_middle_gap() -> None:
-    n = 10
-    noise = np.random.default_rng(SEED).normal(size=(n, 32))
-    sources = [
-        {"embeddings": np.repeat(np.eye(32)[:2], n // 2, axis=0) + 0.2 * noise},
-        {"terms": [["sea" if i < n // 2 else "cake", f"word {i}"] for i in range(n)]},
-        {"probabilities": [0.02] * 4 + [0.98] + [0.02] * 4},
-    ]
-    for source in sources:
-        evidence, counts = evidence_and_nodes(**source, n=n, length=n - 1)
-        gaps = boundary_probabilities(mixture(evidence, n, counts), n)
-        assert gaps[4] > 1.5 * max(gaps[:4] + gaps[5:])
-        assert information(**source, n=n, length=n - 1) > 0.05
-    # The scorer is nearly certain, but K segments have no more than K - 1 boundaries to give.
-    most = sum(weight * min(1, K - 1) for K, weight, _ in counts)
-    assert 0.95 * most < gaps[4] < most
-    assert best_segmentation(mixture(evidence, n, counts), n)[0] == (5, 5)
-
-
 TERMS = [["a"], ["a", "b"], ["b"], ["c"], ["a", "c"]]
 """Of a document of as many units as `BOATS`."""
 ODDS = [0.5, 0.1, 0.7, 0.5]
@@ -580,21 +408,6 @@ def test_sources_add_up_by_their_weights() -> None:
             expected = sum(w * part for w, part in zip((a, b, c, d), parts, strict=True))
             assert value == pytest.approx(expected)
         assert set(evidence(K)) == set(every_stretch(n))
-
-
-def test_sources_are_read_in_steps() -> None:
-    n, b, K = 5, 2, 1.5
-    x = random_embeddings(n)
-    parts = [
-        (0.6, evidence_table(embedding_steps(x, b), K)),
-        (1.5, evidence_table(word_steps(TERMS, b), K)),
-        (1, cue_table(BOATS, b)),
-        (1.0, scorer_table(ODDS, b)),
-    ]
-    evidence, _ = evidence_and_nodes(x, TERMS, ODDS, units=BOATS, orders=[[1, 2, 0]], n=n, b=b)
-    for stretch, value in evidence(K).items():
-        assert value == pytest.approx(sum(w * table[stretch] for w, table in parts))
-    assert set(evidence(K)) == set(every_stretch(3))
 
 
 def test_number_of_segments_heeds_vectors_and_words_that_tell() -> None:
@@ -625,49 +438,6 @@ def test_number_of_segments_heeds_vectors_and_words_that_tell() -> None:
     assert weights(same, TERMS) == pytest.approx(expected(words))
     assert weights(x, [["a"]] * n) == pytest.approx(expected(vectors))
     assert weights(same, [[]] * n) == weights(None, None, ODDS, units=BOATS) == plain
-
-
-def test_own_order_says_nothing_about_the_number_of_segments() -> None:
-    n = 5
-    # Neither do the steps from last to first: their stretches are the same.
-    own, back = range(n), range(n)[::-1]
-    for orders in ([own], [back], [own, back, own]):
-        _, counts = evidence_and_nodes(random_embeddings(n), TERMS, orders=orders, n=n)
-        for found, expected in zip(counts, nodes(n, n), strict=True):
-            assert found == pytest.approx(expected)
-
-
-def test_orders_are_needed_to_count_segments() -> None:
-    n = 5
-    for source in ({"embeddings": random_embeddings(n)}, {"terms": TERMS}):
-        with pytest.raises(ValueError, match="needs orders"):
-            evidence_and_nodes(**source, n=n)
-        for order in (range(4), [0, 1, 2, 3, 3], [1, 2, 3, 4, 5]):
-            with pytest.raises(ValueError, match="no order of 5 steps"):
-                evidence_and_nodes(**source, orders=[range(n), order], n=n)
-        assert evidence_and_nodes(**source, n=n, length=3)[1] == nodes(n, n, 3)
-    assert evidence_and_nodes(None, None, ODDS, units=BOATS, n=n)[1] == nodes(n, n)
-
-
-def test_best_segmentation_has_the_least_expected_pk() -> None:
-    evidence, counts = evidence_and_nodes(random_embeddings(7), orders=[shuffled(7)], n=7)
-    mixed = mixture(evidence, 7, counts)
-    best, value = best_segmentation(mixed, 7)
-    assert value == pytest.approx(expected_pk(best, mixed))
-    assert value == pytest.approx(min(expected_pk(s, mixed) for s in every_segmentation(7)))
-
-
-def test_best_segmentation_cuts_between_steps() -> None:
-    # Five units in three steps, certainly cut after the second step.
-    best, value = best_segmentation([(1.0, 2, {(2, 1): 1.0})], 5, 2)
-    assert (best, value) == ((4, 1), 0)
-
-
-def test_typical_count() -> None:
-    assert typical_count([(2.0, 0.5, 2), (8.0, 0.5, 2), (3.0, 0.0, 9)]) == pytest.approx(4)
-    assert typical_count([(2.0, 0.75, 2), (32.0, 0.25, 2)]) == pytest.approx(4)
-    # Four units in segments of three: 2·exp(0.2 z), as much below 2 as above.
-    assert typical_count(nodes(4, 4, 3)) == pytest.approx(2)
 
 
 def test_boundary_information() -> None:
@@ -747,61 +517,3 @@ def test_chance_information_of_four_steps() -> None:
     # The mean over the orders.
     found = chance_information(**BLOCKS, orders=[MIXED, range(4), MIXED], **SMALL)
     assert found == pytest.approx((2 * information_of_blocks(-1) + information_of_blocks(1)) / 3)
-
-
-def test_information_of_cues_or_scorers_alone() -> None:
-    # Odds of 3 for the middle gap; those of the others are even.
-    odds = {"probabilities": [0.5, 0.75, 0.5]}
-    with_middle = dict.fromkeys([(2, 2), (2, 1, 1), (1, 1, 2), (1, 1, 1, 1)], 3.0)
-    expected = pytest.approx(information_of_four(with_middle))
-    assert information(**odds, **SMALL) == expected
-    # Also beside vectors and words that say nothing.
-    nothing = {"embeddings": np.ones((4, 3)), "terms": [["sea"]] * 4}
-    assert information(**nothing, **odds, **SMALL) == expected
-    assert information(**nothing, **SMALL) == pytest.approx(0, abs=1e-9)
-    # Three gaps of which the middle one opens with a connective: -1.1 + 1.1/3, and 1.1/3.
-    text = ["Ships sail.", "Boats sail.", "But cakes burn.", "Bread burns."]
-    cut = {(4,): 0, (1, 3): 1, (3, 1): 1, (2, 2): -2, (1, 1, 2): -1, (2, 1, 1): -1, (1, 2, 1): 2}
-    cues = {s: exp(1.1 / 3 * value) for s, value in cut.items()}
-    assert information(units=text, **SMALL) == pytest.approx(information_of_four(cues))
-    assert information(units=text, **nothing, **SMALL) == pytest.approx(information_of_four(cues))
-    # The orders of what says nothing are all the same.
-    for sources in (odds, {"units": text}, nothing, {**nothing, **odds, "units": text}):
-        assert chance_information(**sources, **SMALL) == 0
-        assert chance_information(**sources, orders=[MIXED], n=4) == 0
-
-
-@pytest.mark.parametrize("b", [1, 2])
-@pytest.mark.parametrize("length", [None, 3.0])
-def test_chance_information_of_the_own_order_is_information(b: int, length: float | None) -> None:
-    n = 5
-    own = range(-(-n // b))
-    sources = {"embeddings": random_embeddings(n), "terms": TERMS, "probabilities": ODDS}
-    sources |= {"units": BOATS, "orders": [own, own], "n": n, "length": length, "b": b}
-    assert chance_information(**sources) == pytest.approx(information(**sources))
-    assert information(**sources) > 0.001
-
-
-def test_information_is_told_at_the_number_of_segments_of_the_document() -> None:
-    n = 8
-    x = np.repeat(np.eye(4)[:2], 4, axis=0) + 0.1 * random_embeddings(n)
-    orders = [[0, 4, 1, 5, 2, 6, 3, 7], shuffled(n)]
-    evidence, counts = evidence_and_nodes(x, orders=orders, n=n)
-    K, steps = typical_count(counts), embedding_steps(x)
-    assert abs(K - typical_count(nodes(n, n))) > 0.01
-    own = boundary_information(evidence(K), n, K)
-    assert information(x, orders=orders, n=n) == pytest.approx(own)
-    by_chance = [boundary_information(evidence_table(steps, K, o), n, K) for o in orders]
-    assert chance_information(x, orders=orders, n=n) == pytest.approx(sum(by_chance) / 2)
-    # Two blocks, of which nothing is left when they alternate.
-    assert by_chance[0] < own / 4
-
-
-def test_information_needs_a_window_and_orders() -> None:
-    for function in (information, chance_information):
-        with pytest.raises(ValueError, match="no window"):
-            function(np.eye(2), orders=[[1, 0]], n=2)
-        with pytest.raises(ValueError, match="needs orders"):
-            function(**BLOCKS, n=4)
-    with pytest.raises(ValueError, match="needs orders"):
-        chance_information(**BLOCKS, **SMALL)

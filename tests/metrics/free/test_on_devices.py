@@ -92,19 +92,6 @@ def test_hard_documents_equal_the_definition(kind):
         assert_allclose(scores[name], expected, rtol=1e-6, atol=1e-6, err_msg=name)
 
 
-def test_scores_agree_with_the_compiled_loop_within_the_tolerance():
-    rng = np.random.default_rng(4)
-    x = (rng.normal(size=(200, 384)) + np.repeat(rng.normal(size=(20, 384)), 10, axis=0)) / 30
-    x = x.astype(np.float32)
-    masses = [random_masses(rng, 200, k) for k in (2, 10, 20, 60, 199)]
-    expected = score_document(x, masses, list(COMPILED))
-    with by_torch():
-        found = score_document(x, masses, list(COMPILED))
-    for name in COMPILED:
-        limit = {"rtol": engine.TOLERANCE, "atol": engine.TOLERANCE}
-        assert_allclose(found[name], expected[name], **limit, err_msg=name)
-
-
 # Without values --------------------------------------------------------------------------------
 
 
@@ -279,20 +266,11 @@ def test_a_document_too_long_for_a_device_is_scored_on_the_cpu():
     assert torch.equal(found, expected)
 
 
-def task_on(device, documents=(), memory=None):
+def task_on(device, documents=(), memory=None, hypotheses=None):
     given = [check_matrix(x, "d") for x in documents]
-    return TorchTask(
-        torch.device(device),
-        given,
-        ["d"] * len(given),
-        lambda i, start, stop: np.array([[len(given[i])]])[start:stop],
-        [1] * len(given),
-        [1] * len(given),
-        parse_metrics(["arp_pair"]),
-        "skip",
-        False,
-        memory,
-    )
+    hypotheses = hypotheses or [[[len(x)]] for x in given]
+    task = engine.Task(given, hypotheses, ["d"] * len(given), "skip", False, memory)
+    return TorchTask(torch.device(device), task, parse_metrics(["arp_pair"]))
 
 
 def test_a_gpu_s_own_memory_is_the_limit(monkeypatch):
@@ -333,12 +311,11 @@ def test_a_card_is_never_waited_for():
     rng = np.random.default_rng(14)
     x = torch.tensor(rng.normal(size=(300, 64)), device="cuda")
     masses = np.array([random_masses(rng, 300, 30) for _ in range(2000)])
-    task = task_on("cuda", [x], memory=1 << 30)
-    task.masses, task.counts, task.widths = lambda _, a, b: masses[a:b], [2000], [30]
+    task = task_on("cuda", [x], memory=1 << 30, hypotheses=[masses])
     torch.cuda.synchronize()
     torch.cuda.set_sync_debug_mode("error")
     try:
-        assert task._score_batch([0])
+        assert task.score_batch([0])
     finally:
         torch.cuda.set_sync_debug_mode("default")
 

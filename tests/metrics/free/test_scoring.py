@@ -310,25 +310,6 @@ def test_fifty_thousand_units_equal_their_parts():
         assert math.isfinite(raw[name][0].documents[0])
 
 
-def test_ten_thousand_hypotheses_equal_each_alone():
-    rng = np.random.default_rng(9)
-    x = rng.normal(size=(40, 6))
-    masses = [random_masses(rng, 40, int(rng.integers(2, 20))) for _ in range(10_000)]
-    scores = score_document(x, masses)
-    for i in (0, 4999, 9999):
-        for name, values in score_document(x, [masses[i]]).items():
-            assert scores[name][i].item() == pytest.approx(values.item(), abs=1e-12)
-    assert all(len(values) == 10_000 and values.isfinite().all() for values in scores.values())
-
-
-def test_scores_are_the_same_bytes_twice():
-    rng = np.random.default_rng(10)
-    x = rng.normal(size=(70, 16)).astype(np.float32)
-    masses = [random_masses(rng, 70, k) for k in range(2, 40)]
-    first, second = score_document(x, masses), score_document(x, masses)
-    assert all(torch.equal(first[name], second[name]) for name in first)
-
-
 @pytest.mark.parametrize(
     ("embeddings", "masses", "message"),
     [
@@ -364,16 +345,6 @@ def test_metric_names():
         parse_metric("arp_std:p=3")
     with pytest.raises(InputError, match="rule=released or rule=paper"):
         parse_metric("segrefree:p=1")
-
-
-@pytest.mark.gpu
-def test_gpu_equals_cpu():
-    rng = np.random.default_rng(11)
-    x = torch.tensor(rng.normal(size=(300, 64)))
-    masses = [random_masses(rng, 300, k) for k in (2, 30, 100, 300)]
-    for name, values in score_document(x.cuda(), masses).items():
-        assert values.is_cuda
-        assert_allclose(values.cpu(), score_document(x, masses, [name])[name], atol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,6 @@ from reffree.metrics.gold.windows import (
     WinPr,
     WinPrPrecision,
     WinPrRecall,
-    window_sizes,
 )
 from reffree.reference import pk
 from reffree.util.errors import InputError, OptionError
@@ -107,7 +106,7 @@ def test_costs_equal_the_definition(pair, c_miss, c_fa):
 @example([5, 5])
 @examples(200)
 def test_window_size_equals_the_definition(reference):
-    assert window_sizes(Pairs.of(reference, reference)).tolist() == [oracles.window_size(reference)]
+    assert Pk().sizes(Pairs.of(reference, reference)).tolist() == [oracles.window_size(reference)]
 
 
 @pytest.mark.parametrize(
@@ -121,7 +120,7 @@ def test_window_size_equals_the_definition(reference):
 )
 def test_halves_round_to_even(reference, k):
     given_pairs = Pairs(np.array([reference]), np.array([reference]))
-    assert window_sizes(given_pairs).tolist() == [k]
+    assert Pk().sizes(given_pairs).tolist() == [k]
 
 
 # Of a corpus, and in words ----------------------------------------------------------------------

@@ -61,12 +61,7 @@ class CompiledScores(NamedTuple):
     raw: Floats  # (hypotheses, COMPILED) NaN where undefined or without a boundary
     left_out: Integers  # (hypotheses,) pairs that SegReFree left out
     n_segments: Integers  # (hypotheses,)
-    segments: Floats  # (hypotheses or 0, COMPILED, segments) NaN where a segment has no score
-
-    def taken(self, rows: Integers) -> CompiledScores:
-        """Some hypotheses, any of them several times."""
-        segments = self.segments[rows] if len(self.segments) else self.segments
-        return CompiledScores(self.raw[rows], self.left_out[rows], self.n_segments[rows], segments)
+    segments: Floats  # (hypotheses, COMPILED, segments or 0) NaN where a segment has no score
 
 
 class CompiledDocument:
@@ -108,7 +103,12 @@ class CompiledDocument:
             else:
                 found = self._score_groups(distinct, memory(), threads, keep_segments, rule)
             if distinct is not masses:
-                found = found.taken(place)
+                found = CompiledScores(
+                    found.raw[place],
+                    found.left_out[place],
+                    found.n_segments[place],
+                    found.segments[place],
+                )
             done.append(found)
             progress(len(masses))
         return joined(done)
@@ -166,7 +166,7 @@ class CompiledDocument:
         count, width = masses.shape
         raw = np.empty((count, len(COMPILED)))
         left_out = np.zeros(count, dtype=np.int64)
-        segments = np.full((count if keep_segments else 0, len(COMPILED), width), np.nan)
+        segments = np.full((count, len(COMPILED), width if keep_segments else 0), np.nan)
         scale = np.ldexp(
             1.0, np.clip([2 * self.vectors.exponent, self.vectors.exponent], -1000, 1000)
         )
@@ -213,9 +213,10 @@ def score_hypotheses(
 ):
     """Fill a row of ``scores`` in the order of `COMPILED` and a count for every row of masses.
 
-    ``parts``, unless it is empty, gets the segments' scores (hypotheses, `COMPILED`, segments),
-    which must be NaN before. ``is_paper`` is the rule for one-unit segments, and ``scale`` what
-    variances and standard deviations of the vectors as given are times those of the tables.
+    ``parts``, unless it has no columns, gets the segments' scores, (hypotheses, `COMPILED`,
+    segments), which must be NaN before. ``is_paper`` is the rule for one-unit segments, and
+    ``scale`` what variances and standard deviations of the vectors as given are times those of the
+    tables.
     """
     edges = np.zeros(masses.shape[1] + 1, dtype=np.int64)
     sets = np.empty((6, 2 * masses.shape[1]))
@@ -233,7 +234,7 @@ def score_hypotheses(
         _arp(cut, top, sums, length, is_paper, scale, sets, scores[h])
         n_multiple = _units(cut, base, top, squared, distance, sums, segments, scores[h])
         left_out[h] = _segrefree(cut, top, sums, segments, n_multiple, is_paper, scores[h])
-        if len(parts) > 0:
+        if parts.shape[2] > 0:
             _keep_parts(sets, segments, n_segments, is_paper, parts[h])
 
 

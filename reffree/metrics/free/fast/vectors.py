@@ -75,7 +75,11 @@ class Vectors:
         """Take the vectors to float64; the caller's are not touched."""
         given = np.ascontiguousarray(document.on_host(), dtype=np.float64)
         n, d = given.shape
-        rows, memory = _aligned(n, -(-d // LANES) * LANES)
+        # Rows that start where registers' worth of memory does are read twice as fast.
+        width = -(-d // LANES) * LANES
+        memory = take(n * width + LANES)
+        start = -(memory.__array_interface__["data"][0] // memory.itemsize) % LANES
+        rows = memory[start : start + n * width].reshape(n, width)
         length, exponent = np.empty(n), 0
         longest = take_vectors(given, rows, length)
         if not SHORT < longest < 1 / SHORT:
@@ -91,13 +95,6 @@ class Vectors:
     def discard(self) -> None:
         """Give the memory to the next document; the rows must not be read any more."""
         give_back(self.memory)
-
-
-def _aligned(n: int, width: int) -> tuple[Floats, Floats]:
-    """Rows that start where registers' worth of memory does: they are read twice as fast."""
-    memory = take(n * width + LANES)
-    start = -(memory.__array_interface__["data"][0] // memory.itemsize) % LANES
-    return memory[start : start + n * width].reshape(n, width), memory
 
 
 @njit(cache=True, nogil=True, fastmath=VECTORISED, error_model="numpy")

@@ -173,16 +173,6 @@ def test_what_is_not_finite_is_refused(bad, dtype):
         score_document(x, [[20, 20]])
 
 
-@pytest.mark.parametrize("scale", [1e-300, 1e300])
-def test_scores_do_not_depend_on_scale(scale):
-    rng = np.random.default_rng(8)
-    x = rng.uniform(-1, 1, size=(400, 5))
-    masses = [random_masses(rng, 400, 20)]
-    expected = score_document(x, masses)
-    for name, values in score_document(x * scale, masses).items():
-        assert_allclose(values, expected[name], rtol=1e-12, err_msg=name)
-
-
 def test_any_kind_of_matrix_is_read():
     matrix = mass_matrix([[3, 4, 5], [6, 6], [12]], 12)
     for other in (np.asfortranarray(matrix), matrix.astype(np.uint8), matrix.copy()):
