@@ -17,7 +17,9 @@ from reffree.util.errors import counted
 
 def _listing() -> str:
     """Formats that have options, for the help."""
-    return "\n".join(f"  {text}" for text in formats_with_options())
+    lines = [each.replace(",", ", ") for each in formats_with_options()]  # to break lines there
+    filled = [textwrap.fill(x, 78, initial_indent="  ", subsequent_indent="    ") for x in lines]
+    return "\n".join(filled).replace(", ", ",")
 
 
 def _names() -> str:

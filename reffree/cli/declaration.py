@@ -12,7 +12,7 @@ import ast
 import builtins
 import importlib
 import importlib.util
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Unpack, get_args, get_origin, get_type_hints
@@ -156,8 +156,3 @@ def read_declaration(module: str, function: str) -> Declaration:
             if (option := option_in(hint)) is not None
         ),
     )
-
-
-def renamed(option: OptionOf, flag: str) -> OptionOf:
-    """Return an option under another flag."""
-    return replace(option, option=replace(option.option, flag=flag))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -23,11 +22,6 @@ def tell_notes(notes: Iterable[str]) -> None:
     """Say on standard error what the user should know of a result."""
     for note in notes:
         tell(f"reffree: note: {note}", err=True)
-
-
-def tell_json(data: object) -> None:
-    """Say JSON in ASCII, in as many lines as it takes."""
-    click.echo(json.dumps(data, indent=2))
 
 
 def tell_usage(error: click.ClickException) -> None:

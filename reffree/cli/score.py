@@ -58,8 +58,8 @@ def _limits(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
     cls=SectionOption,
     multiple=True,
     metavar="NAME",
-    help="Of the rows of --explain, --per-document and --per-segment those of this document or "
-    "system; may be repeated.",
+    help="Of the rows of --explain and --per-document those of this document or system; may be "
+    "repeated.",
 )
 @click.option(
     "--fail-under",
@@ -82,9 +82,9 @@ def command(only: tuple[str, ...], limits: dict[str, float], **given: Any) -> No
     check_encoding(options, given["embeddings"])
     _check_limits(limits, options.get("metrics", ()))
     check_limit("null_draws", options.get("null", 0), f"--null {options.get('null')}")
-    if only and not any(map(options.get, ("explain", "per_document", "per_segment"))):
+    if only and not (options.get("explain") or options.get("per_document")):
         raise click.UsageError(
-            "--only is for what --explain, --per-document or --per-segment shows: add one of them."
+            "--only is for what --explain or --per-document shows: add one of them."
         )
     out = Output.of(given["output_format"], given["output"], input_files(given))
     shards = _large_files(given, options)

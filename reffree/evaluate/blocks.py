@@ -118,7 +118,7 @@ def score_documents(documents: Corpus, plan: Plan, progress: Progress = no_progr
                 shown = tuple(
                     PartScore(None, None)
                     if math.isnan(part)
-                    else PartScore(plan.metrics.shown(name, part), part)
+                    else PartScore(plan.metrics.metric(name).shown(part), part)
                     for part in parts
                 )
                 extras.setdefault((d, s), {}).setdefault(name, {})["segments"] = shown

@@ -17,8 +17,6 @@ from reffree.metrics.registry import (
     GOLD_METRICS,
     parse_metric,
 )
-from reffree.statistics.losses import Direction
-from reffree.util.arrays import Floats
 from reffree.util.errors import InputError
 from reffree.util.naming import spelling_of
 
@@ -37,18 +35,6 @@ class MetricSet:
     def over(self, golds: Golds) -> MetricSet:
         """Settle what metrics take from a whole corpus, such as ``k=corpus``."""
         return replace(self, gold_based={n: m.over(golds) for n, m in self.gold_based.items()})
-
-    def losses(self, name: str, raw: Floats) -> Floats:
-        """Raw scores, turned so that lower is better."""
-        return self.metric(name).losses(raw)
-
-    def shown(self, name: str, raw: float) -> float:
-        """Return what tables show of a raw score: mostly the loss, of gold-based ones the value."""
-        return self.metric(name).shown(raw)
-
-    def direction(self, name: str) -> Direction:
-        """Which way what tables show is better."""
-        return self.metric(name).direction
 
     def metric(self, name: str) -> FreeMetric | GoldMetric:
         """Return the metric of a column."""

@@ -55,7 +55,7 @@ def score(
     ] = None,
     embeddings: Vectors | None = None,
     per_document: Annotated[bool, Option("Also every document's scores.")] = False,
-    per_segment: Annotated[bool, Option("Also every segment's scores.")] = False,
+    per_segment: Annotated[bool, Option("Also every segment's scores.", cli=False)] = False,
     unsegmented: Annotated[
         Literal["neutral", "skip", "worst"],
         Option("What a document without a boundary scores.", metavar="RULE"),
@@ -71,7 +71,9 @@ def score(
             metavar="N",
         ),
     ] = 0,
-    explain: Annotated[bool, Option("Also what boundaries contribute, and better places.")] = False,
+    explain: Annotated[
+        bool, Option("Also segments' scores, what boundaries contribute, and better places.")
+    ] = False,
     seed: Annotated[int, Bounds(0, MOST_SEED), Option("Seed of everything random.")] = 0,
     progress: Progress = no_progress,
     **encoding: Unpack[Encoding],
@@ -96,7 +98,7 @@ def score(
         null: random arrangements of the same segment lengths to hold every score against, giving
             z and p per document and per system; 0 for none.
         explain: also return, for every boundary, what it contributes and where it would be better,
-            and the best place for one more (implies ``per_document``).
+            and the best place for one more (implies ``per_segment``).
         seed: of the bootstrap, of the null and of the draws of expected errors.
         progress: called as stages start.
         **encoding: which encoder, how and where: see `EncoderOptions`. With the device
@@ -110,7 +112,7 @@ def score(
         null=null,
         keep_spread=True,
         per_document=per_document,
-        per_segment=per_segment,
+        per_segment=per_segment or explain,
         explain=explain,
     )
     if is_value(corpus):
@@ -247,7 +249,7 @@ def _check_request(counts: CorpusCounts, metrics: MetricSet, settings: ScoreSett
             place=counts.first,
         )
     check_limit("null_draws", settings.null, f"{settings.null:,} draws for --null")
-    if (settings.null or settings.explain or settings.per_segment) and not metrics.reference_free:
+    if (settings.null or settings.per_segment) and not metrics.reference_free:
         raise OptionError(
             f"only gold-based metrics ({', '.join(metrics.names)})",
             expected="a reference-free one for the chance test, explanations or segments",

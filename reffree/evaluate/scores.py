@@ -10,7 +10,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -64,7 +63,7 @@ class ScoreSettings:
     @property
     def has_rows(self) -> bool:
         """Whether every document gets a row of its own."""
-        return self.per_document or self.per_segment or self.explain
+        return self.per_document or self.per_segment
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,11 +177,11 @@ class Scores:
     def shown(self, name: str) -> Floats:
         """What tables show of one metric's scores: (documents, systems)."""
         raw = self.raw[self.index(name)]
-        return np.array([[self.metrics.shown(name, x) for x in row] for row in raw.tolist()])
+        return np.array([[self.metrics.metric(name).shown(x) for x in row] for row in raw.tolist()])
 
     def losses(self, name: str) -> SystemLosses:
         """One metric of all systems as losses, lower is better, ready to be resampled."""
-        return self._over_documents(name, partial(self.metrics.losses, name))
+        return self._over_documents(name, self.metrics.metric(name).losses)
 
     def own_values(self, name: str) -> SystemLosses:
         """As `losses`, but values of a gold-based metric as they are."""
@@ -226,9 +225,9 @@ class Scores:
         else:
             mean = corpus_mean(raw, weights)
             interval = bootstrap.interval(mean, raw, weights)
-        low, high = sorted(self.metrics.shown(name, x) for x in interval or (0.0, 0.0))
+        low, high = sorted(self.metrics.metric(name).shown(x) for x in interval or (0.0, 0.0))
         return CorpusScore(
-            value=None if mean is None else self.metrics.shown(name, mean),
+            value=None if mean is None else self.metrics.metric(name).shown(mean),
             raw=mean,
             ci=(low, high) if interval else None,
             ci_reason=None if interval else TOO_FEW,
@@ -236,7 +235,7 @@ class Scores:
             undefined=int((~is_defined).sum()),
             left_out=int(self.left_out[m, :, s].sum()),
             null=null,
-            direction=self.metrics.direction(name),
+            direction=self.metrics.metric(name).direction,
             **self._mean_facts(m, s),
         )
 
@@ -291,7 +290,7 @@ class Scores:
             known |= dict(zip(FACTS, self.facts[m, d].tolist(), strict=True))
         if math.isnan(raw):
             return PartScore(None, None, reason=self._reason(name, d, s), **known)
-        return PartScore(self.metrics.shown(name, raw), raw, **known)
+        return PartScore(self.metrics.metric(name).shown(raw), raw, **known)
 
     def _reason(self, name: str, d: int, s: int) -> str:
         """Why a system has no score on a document."""

@@ -117,7 +117,7 @@ def verdict(
 ) -> tuple[str, ...]:
     """Say in a few sentences what a table shows by the metric it is best judged by."""
     metric = judged_by(scores.metrics.names)
-    direction = scores.metrics.direction(metric)
+    direction = scores.metrics.metric(metric).direction
     found = {row.system: row.metrics[metric] for row in systems}
     if metric in incomparable:
         return (f"{metric} cannot rank these systems: they were scored on different documents.",)

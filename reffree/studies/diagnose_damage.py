@@ -175,9 +175,9 @@ def run_damage_tests(
     is_changed = np.array([[h != row[0] for h in row[1:]] for row in hypotheses])
     return {
         name: _damage_test(
-            metrics.losses(name, as_it_is.raw[m]),
+            metrics.metric(name).losses(as_it_is.raw[m]),
             as_it_is.weights[m, :, 0],
-            metrics.losses(name, np.stack([x.raw[m] for x in rotated], 2)),
+            metrics.metric(name).losses(np.stack([x.raw[m] for x in rotated], 2)),
             is_changed,
             bootstrap,
         )

@@ -99,14 +99,6 @@ class CacheError(EncoderError):
     """The embedding cache cannot be used as it is."""
 
 
-def check_systems(names: Iterable[str], known: Iterable[str]) -> None:
-    """Refuse names of systems that are not there."""
-    there = list(known)
-    for name in names:
-        if name not in there:
-            raise UnknownNameError("system", name, there)
-
-
 def check_documents(ids: Iterable[str], known: Iterable[str]) -> None:
     """Refuse ids of documents that are not there; there may be too many to list."""
     there = dict.fromkeys(known)

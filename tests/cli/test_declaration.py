@@ -1,4 +1,4 @@
-"""Commands are derived from the source of functions, and have what the functions have."""
+"""Commands have what their functions have, and help pages that fit a screen."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from reffree.cli import COMMANDS, LazyGroup, cli
 from reffree.cli.declaration import UNKNOWN, Unknown, read_declaration
+from reffree.cli.help_page import SECTIONS
 from reffree.studies import STUDIES
 from reffree.util.declare import options_of
 
@@ -38,8 +39,15 @@ def test_a_command_has_few_options_and_fits_a_screen(words):
     options = [each for each in command.params if isinstance(each, click.Option)]
     assert len(options) <= MOST_OPTIONS
     page = command.get_help(click.Context(command, terminal_width=100, max_content_width=100))
-    assert len(page.splitlines()) <= SCREEN
-    assert "See reffree" not in page
+    lines = page.splitlines()
+    assert len(lines) <= SCREEN
+    assert max(map(len, lines)) <= 100
+    assert "x<=" not in page
+    headings = [line[:-1] for line in lines if line in {f"{each}:" for each in SECTIONS}]
+    assert headings == [each for each in SECTIONS if each in headings]
+    for option in options:
+        assert len([line for line in lines if line.startswith(f"  {option.opts[0]}")]) >= 1
+        assert option.help, option.opts
 
 
 @pytest.mark.parametrize("name", STUDIES)

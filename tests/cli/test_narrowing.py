@@ -42,7 +42,7 @@ def test_some_documents_and_systems(run, corpus):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--only", "d1"], "--only is for what --explain, --per-document or"),
+        (["--only", "d1"], "--only is for what --explain or --per-document shows"),
         (["--explain", "--only", "d9"], "found the document 'd9'; expected one of the corpus's 3"),
     ],
 )

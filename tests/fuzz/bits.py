@@ -1,27 +1,16 @@
-"""Random corpora scored in many ways that must give the same bits, without rounding.
-
-    python -m tests.fuzz.bits --corpora 200
-
-prints every value that differs and ends with 1 if there is any.
-"""
+"""Random corpora scored in many ways that must give the same bits, without rounding."""
 
 from __future__ import annotations
 
-import argparse
 import struct
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from unittest.mock import patch
 
 import numpy as np
-import torch
 
 import reffree
 from reffree.data.corpus import Corpus, Document
 from reffree.metrics.free.engine import score_documents
-from reffree.metrics.free.fast import document as compiled
 from reffree.metrics.registry import COMPILED, parse_metrics
 
 METRICS = (*COMPILED, "expected_pk", "expected_windowdiff:draws=20")
@@ -149,33 +138,6 @@ def different(expected: Values, found: Values) -> list[str]:
     return unlike if expected.keys() & found.keys() else ["nothing to compare"]
 
 
-@contextmanager
-def small_memory() -> Iterator[None]:
-    """Ask how much memory there is for the smallest tables, too."""
-    with patch.object(compiled, "SMALL", 0):
-        yield
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1 if threads > 1 else 3)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
-
-
-def _in_small_memory(case: Case, memory: int) -> Values:
-    with small_memory():
-        return engine_values(case, memory=memory)
-
-
-def _on_one_thread(case: Case) -> Values:
-    with one_thread():
-        return engine_values(case)
-
-
 def _each_alone(case: Case) -> Values:
     values: Values = {}
     for i in range(len(case.corpus)):
@@ -209,10 +171,7 @@ ENGINE_WAYS: dict[str, Callable[[Case], Values]] = {
     "in company": _in_company,
     "one system at a time": _one_system_at_a_time,
     "reordered": _reordered,
-    "in the least memory": lambda case: _in_small_memory(case, 1),
-    "in little memory": lambda case: _in_small_memory(case, 3 << 20),
     "with segments": lambda case: engine_values(case, keep_segments=True),
-    "on another number of threads": _on_one_thread,
 }
 
 
@@ -238,24 +197,3 @@ def table_differences(case: Case) -> list[str]:
     return [
         f"{way}: {x}" for way, run in TABLE_WAYS.items() for x in different(expected, run(case))
     ]
-
-
-def main() -> None:
-    """Compare many corpora."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--corpora", type=int, default=200)
-    parser.add_argument("--first", type=int, default=0, help="seed of the first one")
-    arguments = parser.parse_args()
-    wrong = 0
-    for seed in range(arguments.first, arguments.first + arguments.corpora):
-        case = random_case(seed)
-        found = engine_differences(case) + table_differences(case)
-        wrong += bool(found)
-        for line in found:
-            sys.stdout.write(f"corpus {seed}: {line}\n")
-    sys.stdout.write(f"{arguments.corpora} corpora, {wrong} with a bit that depends on the way\n")
-    sys.exit(int(wrong > 0))
-
-
-if __name__ == "__main__":
-    main()

@@ -423,10 +423,12 @@ def chunker(rng: Random, folder: Path) -> None:
 
 @cache
 def _flags(command: str) -> list[str]:
-    """Return the options of a command that take a value."""
-    parameters = cli.get_command(click.Context(cli), command).params
-    taking = [p for p in parameters if p.param_type_name == "option" and not p.is_flag]
-    return [each.opts[0] for each in taking if each.name not in ("memory_limit", "ray_address")]
+    """Return the options of a command that take a value; an encoder or a device is not for this."""
+    found: Any = cli
+    for word in command.split():
+        found = found.get_command(click.Context(found), word)
+    taking = [p for p in found.params if p.param_type_name == "option" and not p.is_flag]
+    return [each.opts[0] for each in taking if each.name not in ("encoder", "device")]
 
 
 def command(rng: Random, folder: Path) -> None:
@@ -439,14 +441,14 @@ def command(rng: Random, folder: Path) -> None:
         "boundaries": ["c.jsonl", "--embeddings", "v.npz"],
         "segment": ["c.jsonl", "--method", "even:k=2"],
         "perturb": ["c.jsonl", "--perturbation", "removal:1"],
-        "agreement": ["c.jsonl"],
+        "study agreement": ["c.jsonl"],
         "report": ["c.jsonl"],
         "convert": ["c.jsonl", "-"],
     }
     name, base = rng.choice(list(base_of.items()))
-    flags = [f for f in _flags(name) if f not in ("--encoder", "--engine", "--device")]
+    flags = _flags(name)
     given = [part for _ in range(2) for part in (rng.choice(flags), mutations.option_value(rng))]
-    args = [name, *base, *given[: rng.choice((2, 2, 4))]]
+    args = [*name.split(), *base, *given[: rng.choice((2, 2, 4))]]
     code, _, err = run_main(
         [each.replace("\0", "").replace("\ud800", "\udcff") for each in args], folder
     )

@@ -25,7 +25,7 @@ def test_scores_depend_on_vectors_and_hypothesis_alone(seed):
 
 
 @pytest.mark.parametrize("seed", range(0, CORPORA, 3))
-def test_tables_do_not_depend_on_memory_or_what_else_is_asked(seed):
+def test_tables_do_not_depend_on_what_else_is_asked(seed):
     assert table_differences(random_case(seed)) == []
 
 

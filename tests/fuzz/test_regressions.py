@@ -67,7 +67,7 @@ def test_numbers_of_metrics_have_bounds(run, corpus, metric, found):
     "method",
     [
         *("even:k=1000000001", "depth:min_gap=1000000001", "texttiling:rounds=1001"),
-        *("c99:k=1000000001", "c99:c=1e10", f"random:p=0.1,draw={10**12}"),
+        *("c99:k=1000000001", f"random:p=0.1,draw={10**12}"),
     ],
 )
 def test_numbers_of_methods_have_bounds(run, corpus, method):
@@ -76,7 +76,7 @@ def test_numbers_of_methods_have_bounds(run, corpus, method):
 
 @pytest.mark.parametrize("seed", [str(2**53 + 1), MANY_DIGITS])
 def test_seeds_have_bounds(run, corpus, seed):
-    refused(run("score", corpus, "-m", "pk", "--seed", seed), "9,007,199,254,740,992", code=2)
+    refused(run("score", corpus, "-m", "pk", "--seed", seed), "9007199254740992", code=2)
 
 
 def test_the_root_folder_is_no_model(run, corpus):
@@ -85,9 +85,9 @@ def test_the_root_folder_is_no_model(run, corpus):
     refused(home, "found no folder of that name", code=1)
 
 
-def test_a_table_that_a_study_never_has_is_refused_before_it_runs(run, tmp_path):
-    done = run("correlate", tmp_path / "nowhere.jsonl", "--table", "score")
-    refused(done, "unknown table 'score'; did you mean 'scores'?", code=2)
+def test_a_table_that_a_study_does_not_have_is_refused(run, corpus, vectors):
+    done = run("study", "diagnose", corpus, "--embeddings", vectors, "--table", "check")
+    refused(done, "unknown table 'check'; did you mean 'checks'?", code=2)
 
 
 # Vectors and Parquet --------------------------------------------------------------------------
@@ -314,7 +314,7 @@ def test_one_corpus_or_one_name_twice_is_refused(run, tmp_path):
         load_config(written(tmp_path, {**STUDY, "corpora": ["a/x.jsonl", "a/x.jsonl"]}))
     path = written(tmp_path, STUDY)
     done = run("run", path, "--corpus", "m=a.jsonl", "--corpus", "m=b.jsonl")
-    refused(done, "--corpus twice with one NAME", code=2)
+    refused(done, "--corpus m=… twice: give one of them another name", code=2)
 
 
 # Standard output ------------------------------------------------------------------------------

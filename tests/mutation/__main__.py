@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """Run the tests against small faults: ``python -m tests.mutation reffree/metrics/gold/windows.py``.
 
 Each mutant runs in a process of its own over a copy of the tree; the tree itself is never written
@@ -28,63 +27,15 @@ from tests.mutation.mutants import Mutant, mutants
 
 ROOT = Path(__file__).parents[2]
 JUDGED = Path(__file__).with_name("judged.json")
-# The tests that should notice, by the beginning of a module's path; the longest beginning counts.
-# The module's own doctests are run as well.
-TESTS = {
-    "reffree/metrics/gold/agreement": "metrics/gold/agreement metrics/gold/oracles",
-    "reffree/metrics/gold/alignment": "metrics/gold/alignment metrics/gold/oracles",
+ALSO = {
+    "reffree/metrics/registry": "metrics/gold/functions metrics/free/scoring evaluate/gold",
+    "reffree/metrics/gold/": "metrics/gold/oracles metrics/gold/functions",
     "reffree/metrics/gold/boundary_edits": "metrics/gold/edits metrics/gold/oracles",
     "reffree/metrics/gold/cohesion": "metrics/gold/sed metrics/gold/oracles",
-    "reffree/metrics/gold/granularity": "metrics/gold/granularity metrics/gold/oracles",
-    "reffree/metrics/gold/metric": "metrics/gold/functions metrics/gold/windows metrics/gold/oracles",
-    "reffree/metrics/registry": "metrics/gold/functions metrics/free/scoring evaluate/gold",
-    "reffree/metrics/": "metrics/gold/functions metrics/free/scoring",
-    "reffree/reference": "metrics/gold/functions",
-    "reffree/metrics/gold/sed": "metrics/gold/sed metrics/gold/oracles",
-    "reffree/metrics/gold/windows": "metrics/gold/windows metrics/gold/oracles",
-    "reffree/metrics/gold/": (
-        "metrics/gold/oracles metrics/gold/agreement metrics/gold/alignment metrics/gold/edits "
-        "metrics/gold/granularity metrics/gold/windows metrics/gold/sed"
-    ),
-    "reffree/statistics/coefficients": "statistics/coefficients statistics/meta_evaluation",
-    "reffree/statistics/curves": "statistics/curves statistics/intervals",
-    "reffree/statistics/expected_scores": "statistics/expected_scores statistics/meta_evaluation",
-    "reffree/statistics/losses": "statistics/losses statistics/meta_evaluation",
-    "reffree/statistics/meta_evaluation": "statistics/meta_evaluation",
-    "reffree/statistics/pairwise": "statistics/pairwise statistics/meta_evaluation",
-    "reffree/statistics/resampling": "statistics/resampling statistics/intervals evaluate/score",
-    "reffree/statistics/paired": "statistics/paired studies/compare",
-    "reffree/statistics/significance": "statistics/significance statistics/meta_evaluation",
-    "reffree/encoders/cache/": (
-        "encoders/cache/store encoders/cache/transfer encoders/cache/eviction encoders/unit_filter"
-    ),
-    "reffree/formats/": (
-        "formats/source formats/jsonl formats/labels formats/dialogues formats/choi "
-        "formats/system formats/save corpus"
-    ),
-    "reffree/formats/dialogue": "formats/dialogues",
-    "reffree/formats/headings": "formats/headings",
-    "reffree/formats/labels": "formats/labels formats/subtitles formats/jsonl formats/system",
-    "reffree/formats/meetings": "formats/meetings",
-    "reffree/formats/readers": (
-        "formats/source formats/dialogues formats/labels formats/tables formats/headings "
-        "formats/subtitles formats/meetings"
-    ),
-    "reffree/formats/subtitles": "formats/subtitles",
-    "reffree/formats/tables": "formats/tables",
-    "reffree/formats/values": "formats/tables formats/hub",
-    "reffree/formats/saving": "formats/save",
-    "reffree/formats/segeval": "formats/labels formats/save formats/source",
-    "reffree/formats/shards": "evaluate/streamed",
-    "reffree/formats/strict_json": "formats/jsonl formats/source",
-    "reffree/formats/system": "formats/system",
-    "reffree/segmentation": "segmentation corpus formats/labels",
-    "reffree/masses": (
-        "masses metrics/free/fast/document segmentation metrics/gold/agreement selection perturbation"
-    ),
-    "reffree/corpus": "corpus segmentation formats/jsonl",
-    "reffree/selection": "selection",
-    "reffree/perturbation": "perturbation",
+    "reffree/metrics/gold/metric": "metrics/gold/functions metrics/gold/windows",
+    "reffree/metrics/gold/pairs": "metrics/gold/oracles metrics/gold/windows metrics/gold/sed",
+    "reffree/metrics/gold/sed_kernel": "metrics/gold/sed metrics/gold/oracles",
+    "reffree/metrics/free/": "metrics/free/scoring metrics/free/precision",
     "reffree/metrics/free/attribution": "metrics/free/attribution",
     "reffree/metrics/free/cues": "metrics/free/cues",
     "reffree/metrics/free/evidence": "metrics/free/expected",
@@ -93,13 +44,22 @@ TESTS = {
     "reffree/metrics/free/batches": "metrics/free/on_devices",
     "reffree/metrics/free/layout": "metrics/free/on_devices",
     "reffree/metrics/free/pairs": "metrics/free/on_devices",
-    "reffree/metrics/free/engine": (
-        "metrics/free/scoring metrics/free/fast/document metrics/free/precision metrics/free/expected"
-    ),
+    "reffree/metrics/free/fast/": "metrics/free/fast/document metrics/free/scoring",
     "reffree/metrics/free/fast/segmentations": "metrics/free/expected",
-    "reffree/metrics/free/fast/vectors": "metrics/free/fast/vectors metrics/free/fast/document",
-    "reffree/metrics/free/": "metrics/free/scoring metrics/free/fast/document metrics/free/precision",
+    "reffree/statistics/": "statistics/meta_evaluation",
+    "reffree/statistics/paired": "studies/compare",
+    "reffree/statistics/resampling": "statistics/intervals evaluate/score",
+    "reffree/encoders/cache": "encoders/cache/store",
+    "reffree/formats/": "formats/source formats/jsonl formats/labels formats/dialogues",
+    "reffree/formats/segeval": "formats/labels formats/save",
+    "reffree/formats/shards": "evaluate/streamed",
+    "reffree/formats/values": "formats/tables",
+    "reffree/data/": "data/corpus data/segmentation",
+    "reffree/data/masses": "data/perturbation segmenters/selection metrics/free/fast/document",
 }
+"""Tests that should notice beside those that have the module's name; the longest beginning of a
+module's path counts. The module's own doctests are run as well."""
+
 # Kernels run as Python where they have the fault; these are slow that way, and are compiled anew.
 COMPILED = ("reffree/metrics/free/",)
 MACHINE_CODE = "machine-code"
@@ -109,17 +69,17 @@ PATIENCE = 20.0
 
 
 def files_for(module: str) -> list[str]:
-    """The files pytest is given for a module."""
-    beginning = max((key for key in TESTS if module.startswith(key)), key=len, default=None)
-    if beginning is None:
-        raise SystemExit(f"{module}: no tests are named for it in {Path(__file__).name}, TESTS.")
-    return [module, *map(_test_file, TESTS[beginning].split())]
-
-
-def _test_file(name: str) -> str:
-    """The file of tests such as ``scoring/expected``, named as the part of the package it tests."""
-    *folders, last = name.split("/")
-    return "/".join(["tests", *folders, f"test_{last}.py"])
+    """Files for pytest: of ``reffree/a/b.py`` those of tests/a that are named for b, and more."""
+    _, room, *_, name = Path(module).with_suffix("").parts
+    own = (ROOT / "tests" / room).rglob(f"test_*{name}*.py")
+    tests = [str(path.relative_to(ROOT)) for path in sorted(own)]
+    beginning = max((key for key in ALSO if module.startswith(key)), key=len, default="")
+    for each in ALSO.get(beginning, "").split():
+        *folders, last = each.split("/")
+        tests.append("/".join(["tests", *folders, f"test_{last}.py"]))
+    if not tests:
+        raise SystemExit(f"{module}: no tests have its name, nor does ALSO name any for it.")
+    return [module, *dict.fromkeys(tests)]
 
 
 def copied_tree(folder: Path) -> Path:
@@ -278,7 +238,7 @@ def table(rows: list[dict[str, object]]) -> str:
     return "\n".join(lines)
 
 
-def modules_of(paths: list[str]) -> list[str]:
+def list_modules(paths: list[str]) -> list[str]:
     """Modules, and those in folders, as paths from the root."""
     found = []
     for path in map(Path, paths):
@@ -287,7 +247,7 @@ def modules_of(paths: list[str]) -> list[str]:
     return found
 
 
-def survivors_in(results: Path) -> set[tuple[str, str]]:
+def read_survivors(results: Path) -> set[tuple[str, str]]:
     """The mutants that survived in an earlier run."""
     rows = json.loads(results.read_text())
     return {(row["module"], row["mutant"]) for row in rows if row["end"] == "survived"}
@@ -305,10 +265,10 @@ def main() -> int:
     for name in LIBRARIES:
         __import__(name)
     rows: list[dict[str, object]] = []
-    survivors = survivors_in(options.again) if options.again else set()
+    survivors = read_survivors(options.again) if options.again else set()
     with tempfile.TemporaryDirectory() as folder:
         tree = copied_tree(Path(folder))
-        for module in modules_of(options.paths):
+        for module in list_modules(options.paths):
             faults = chosen(tree, module, options.sample, options.seed)
             if options.again:
                 faults = [fault for fault in faults if (module, fault.label) in survivors]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import json
 
-from tests.mutation.__main__ import ROOT, chosen, files_for
+from tests.mutation.__main__ import ALSO, JUDGED, ROOT, chosen, files_for
 from tests.mutation.mutants import mutants
 
 SOURCE = '''
@@ -74,6 +75,27 @@ def test_a_sample_is_the_same_every_time_and_part_of_all():
     assert set(sample) <= {mutant.name for mutant in chosen(ROOT, module, None, 1)}
 
 
-def test_the_longest_beginning_names_the_tests():
+def test_a_module_is_tested_by_what_has_its_name_and_what_is_named_for_it():
     assert files_for("reffree/metrics/gold/sed_kernel.py")[1] == "tests/metrics/gold/test_sed.py"
-    assert files_for("reffree/metrics/gold/pairs.py")[1] == "tests/metrics/gold/test_oracles.py"
+    found = files_for("reffree/data/corpus.py")
+    assert found == [
+        *("reffree/data/corpus.py", "tests/data/test_corpus.py", "tests/data/test_segmentation.py")
+    ]
+
+
+def test_tests_that_are_named_are_there():
+    names = [name for names in ALSO.values() for name in names.split()]
+    folder = ROOT / "tests"
+    missing = [
+        n
+        for n in names
+        if not (folder / f"{n.rpartition('/')[0]}/test_{n.rpartition('/')[2]}.py").exists()
+    ]
+    assert missing == []
+    assert [each for each in ALSO if not list(ROOT.glob(f"{each}*"))] == []
+
+
+def test_what_was_judged_is_still_there():
+    for module, labels in json.loads(JUDGED.read_text()).items():
+        made = {mutant.label for mutant in mutants(module, (ROOT / module).read_text())}
+        assert labels.keys() <= made, module
