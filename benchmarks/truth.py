@@ -1,7 +1,7 @@
 """How far can each score be trusted? Every reference-free metric against gold-based ones.
 
 Corpora are files of the user's own, each with ``gold`` or several annotators' ``golds``; none comes
-with reffree. Those with gold and few systems get the pool of ``reffree correlate``; those with
+with reffree. Those with gold and few systems get the pool of ``reffree study correlate``; those with
 systems of their own are judged on these. Writes ``benchmarks/results/truth.json`` and a chart
 beside it; ``--table`` prints that file as markdown.
 

@@ -41,7 +41,7 @@ def patterns() -> dict[str, tuple[re.Pattern[str], set[str]]]:
             for node in ast.walk(tree)
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
         }
-        for name in names:
+        for name in sorted(names):
             value = getattr(importlib.import_module(module), name)
             if isinstance(value, re.Pattern) and isinstance(value.pattern, str):
                 uses = {attribute for owner, attribute in used if owner == name}
@@ -73,9 +73,9 @@ def example(items) -> str:
     return text
 
 
-def seconds(run, text: str) -> float:
+def seconds(run, text: str, times: int = 2) -> float:
     best = float("inf")
-    for _ in range(2):
+    for _ in range(times):
         start = time.process_time()
         run(text)
         best = min(best, time.process_time() - start)
@@ -102,7 +102,9 @@ def test_time_grows_with_the_length_and_no_faster(name):
                     for text in texts[1:]:
                         after = seconds(method, text)
                         told = f"{pattern.pattern!r} on {prefix!r} + {run!r} × n + {end!r}"
-                        assert after < max(10 * before, 0.002), told
+                        if after >= max(10 * before, 0.01):  # measured again: it may be noise
+                            after = seconds(method, text, times=10)
+                        assert after < max(10 * before, 0.01), told
                         before = max(after, 0.0002)
 
 

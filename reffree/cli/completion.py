@@ -79,8 +79,13 @@ def complete(kind: str) -> Complete:
         from reffree.chunkers.registry import CHUNKERS
 
         return names(CHUNKERS)
-    if kind == "formats":
-        from reffree.formats import format_names
+    return format_names if kind == "formats" else names(KINDS[kind])
 
-        return names(format_names())
-    return names(KINDS[kind])
+
+def format_names(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Offer the formats, whose modules are imported for that."""
+    from reffree import formats
+
+    return [CompletionItem(n) for n in formats.format_names() if n.startswith(incomplete)]
