@@ -1,8 +1,8 @@
 """How far can each score be trusted? Every reference-free metric against gold-based ones.
 
 Corpora are files of the user's own, each with ``gold`` or several annotators' ``golds``; none comes
-with reffree. Those with gold and few systems get the pool of ``reffree study correlate``; those with
-systems of their own are judged on these. Writes ``benchmarks/results/truth.json`` and a chart
+with reffree. Those with gold and few systems get the pool of ``reffree study correlate``; those
+with systems of their own are judged on these. Writes ``benchmarks/results/truth.json`` and a chart
 beside it; ``--table`` prints that file as markdown.
 
     python benchmarks/truth.py wiki50.jsonl choi.jsonl qmsum.jsonl --encoder wordllama

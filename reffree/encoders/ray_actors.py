@@ -30,8 +30,10 @@ SETTINGS = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_BACKEND_LOG_LEVEL": "fatal",
     "RAY_py_gcs_connect_timeout_s": "5",  # at a wrong address
-    "RAY_gcs_server_port_wait_time_s": "1",
 }
+ATTEMPTS = "RAY_gcs_server_port_wait_time_s"
+"""How long an address is tried: by itself Ray goes on for a quarter of an hour."""
+
 Work = Callable[[Any], Any]
 
 
@@ -102,6 +104,9 @@ def ray_actors(cluster: RayCluster) -> Iterator[Actors]:
     with redirect_stdout(sys.stderr):
         if is_ours:
             how: dict[str, Any] = {"address": cluster.address}
+            hurry = cluster.address is not None and ATTEMPTS not in os.environ
+            if hurry:
+                os.environ[ATTEMPTS] = "1"
             if cluster.address is None:
                 n = cluster.actors or LOCAL_ACTORS
                 how = {"address": "local", "num_cpus": n, "include_dashboard": False}
@@ -113,6 +118,9 @@ def ray_actors(cluster: RayCluster) -> Iterator[Actors]:
                     "expected a running cluster, and its token in RAY_AUTH_TOKEN where it asks for "
                     "one; check the address, or leave it out to start one here"
                 ) from error
+            finally:
+                if hurry:  # a cluster that is started here may take its time
+                    del os.environ[ATTEMPTS]
         try:
             there = ray.cluster_resources()
             gpus = int(there.get("GPU", 0) >= 1)

@@ -476,8 +476,8 @@ def test_addresses_that_may_hold_a_secret_are_refused(run, tmp_path, monkeypatch
     for arguments in (
         ("score", path, "--encoder", address),
         ("cache", "fill", path, "--encoder", address),
-        ("encoders", path, "--encoder", address),
-        ("correlate", path, "--encoder", address, "--encoder", "minilm"),
+        ("study", "encoders", path, "--encoder", address),
+        ("study", "correlate", path, "--encoder", address, "--encoder", "minilm"),
         ("run", "study.yaml", "-o", "out"),
         ("segment", path, "--method", "depth", "-o", "x.jsonl", "--encoder", address),
     ):

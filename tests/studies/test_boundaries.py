@@ -178,7 +178,7 @@ def test_only_documents_that_are_asked_for_are_encoded():
         ({"documents": ["d7"]}, OptionError, r"the document 'd7'; expected one of .* 2 ids"),
         ({"documents": []}, OptionError, "no document"),
         ({"systems": ["golt"]}, UnknownNameError, "unknown system 'golt'; did you mean 'gold'"),
-        ({"length": 0.5}, OptionError, r"length=0\.5; expected units per segment"),
+        ({"length": 0.5}, OptionError, r"length = 0\.5; expected a number, 1 or more"),
         ({"length": float("nan")}, OptionError, "length = nan"),
         ({"evidence": "guess"}, OptionError, "evidence=guess"),
         ({"evidence": "scorer:nowhere"}, InputError, "nowhere"),
@@ -405,7 +405,7 @@ def test_the_command_in_every_format(run, given, tmp_path):
     [
         (["--document", "d9"], "found the document 'd9'; expected one of the corpus's 3 ids"),
         (["--only", "t"], "unknown system 't'"),
-        (["--length", "0"], "found length=0.0; expected units per segment, 1 or more"),
+        (["--length", "0"], "found length = 0.0; expected a number, 1 or more"),
         (["--evidence", "guess"], "found evidence=guess"),
         (["--system", "s"], "expected NAME=FILE"),
         (["-f", "xml"], "'xml' is not one of"),

@@ -86,7 +86,7 @@ def test_draws_without_number(run, monkeypatch, tmp_path):
     done = run("score", str(path), "--null", "1000000000")
     assert done.returncode == 2
     assert done.stderr == (
-        "reffree: error: found 1,000,000,000 draws for --null; expected at most 100,000; check it, "
+        "reffree: error: found --null 1000000000; expected at most 100,000; check it, "
         "or allow more with REFFREE_LIMITS=null_draws=1000000000\n"
     )
     vectors = [np.eye(3)]

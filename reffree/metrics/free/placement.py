@@ -19,13 +19,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
 import numpy as np
 
 from reffree.data.masses import Masses
 from reffree.metrics.free.expected import Expected
+from reffree.metrics.free.pooling import Pool
 from reffree.metrics.free.posterior import Posterior
 from reffree.metrics.free.result import Orientation
 from reffree.metrics.gold.metric import GoldMetric
@@ -53,6 +54,7 @@ class Placement(Expected):
     has_facts: ClassVar[bool] = False
 
     draws: Annotated[int, Bounds(1, 10_000)] = 100
+    pool_d: Pool = field(default="mean", metadata={"option": False})
 
     @property
     def aggregation(self) -> str:
@@ -106,6 +108,8 @@ class Granularity(Expected):
         offset=0.0, slope=1.0, neutral=None, worst=None, direction="toward_1"
     )
     has_facts: ClassVar[bool] = False
+
+    pool_d: Pool = field(default="mean", metadata={"option": False})
 
     @property
     def aggregation(self) -> str:

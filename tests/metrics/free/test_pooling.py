@@ -97,7 +97,7 @@ def test_pseudo_values_of_a_median_are_those_of_leaving_documents_out():
     assert np.isnan(found.contributions[0, 3])
 
 
-@pytest.mark.parametrize("name", [*FREE_METRICS])
+@pytest.mark.parametrize("name", sorted({*FREE_METRICS} - {"placement", "granularity"}))
 @pytest.mark.parametrize("pool", POOLS)
 def test_the_corpus_is_pooled_as_defined(name, pool):
     corpus, vectors = topical_corpus(GOLDS, a=halves)
