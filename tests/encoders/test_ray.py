@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from dataclasses import replace
 
 import pytest
@@ -17,6 +18,9 @@ from reffree.util.errors import EncoderError, ReffreeError
 from tests.checkpoints import WORDS
 from tests.encoders.streams import encode, opened
 
+# Read when Ray is first imported: the cluster's secret.
+os.environ.setdefault("RAY_AUTH_MODE", "token")
+os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(16))
 ray = pytest.importorskip("ray", reason="ray is not installed: pip install ray")
 # Ray warns of its own old settings while it reads them.
 pytestmark = pytest.mark.filterwarnings(

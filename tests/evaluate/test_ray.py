@@ -21,8 +21,9 @@ from reffree.util.errors import EncoderError, OptionError, ReffreeError
 from tests.checkpoints import save_checkpoint
 from tests.evaluate.test_streamed import METRICS, as_json, tables, write_jsonl
 
-# Read when Ray is imported: the cluster's secret.
-os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(16)}
+# Read when Ray is first imported: the cluster's secret.
+os.environ.setdefault("RAY_AUTH_MODE", "token")
+os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(16))
 ray = pytest.importorskip("ray", reason="ray is not installed: pip install ray")
 
 # Ray warns of its own old settings while it reads them.
