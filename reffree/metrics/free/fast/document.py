@@ -151,8 +151,8 @@ class CompiledDocument:
                 f"{counted(len(self.vectors), 'unit')}, for which scoring would measure "
                 f"{n_pairs:.1e} pairs of units {count} times",
                 expected=f"tables of {table_bytes(band) / 1e9:.1f} GB, or fewer hypotheses",
-                remedy=f"give scoring twice that memory instead of {2 * memory / 1e9:.1f} GB "
-                "(--memory), or leave out --explain and --null",
+                remedy=f"run it where {2 * memory / 1e9:.1f} GB more are free, "
+                "or leave out --explain and --null",
                 place=Place(document=self.name),
             )
 
