@@ -53,6 +53,7 @@ class Placement(Expected):
     undefined: ClassVar[str] = "no boundary, or no room between chance and the best"
     has_facts: ClassVar[bool] = False
 
+    length: float | None = field(default=None, metadata={"option": False})  # it is its own
     draws: Annotated[int, Bounds(1, 10_000)] = 100
     pool_d: Pool = field(default="mean", metadata={"option": False})
 
@@ -109,6 +110,7 @@ class Granularity(Expected):
     )
     has_facts: ClassVar[bool] = False
 
+    draws: int = field(default=200, metadata={"option": False})  # it draws none
     pool_d: Pool = field(default="mean", metadata={"option": False})
 
     @property
