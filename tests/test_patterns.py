@@ -102,7 +102,7 @@ def test_time_grows_with_the_length_and_no_faster(name):
                     for text in texts[1:]:
                         after = seconds(method, text)
                         told = f"{pattern.pattern!r} on {prefix!r} + {run!r} × n + {end!r}"
-                        if after >= max(10 * before, 0.01):  # measured again: it may be noise
+                        if max(10 * before, 0.01) <= after < 0.1:  # again: it may be noise
                             after = seconds(method, text, times=10)
                         assert after < max(10 * before, 0.01), told
                         before = max(after, 0.0002)
@@ -111,5 +111,6 @@ def test_time_grows_with_the_length_and_no_faster(name):
 def test_a_pattern_that_grows_is_found(monkeypatch):
     slow = re.compile(r" {0,3}(#{1,6})\s+(.*?)\s*#*\s*")
     monkeypatch.setitem(PATTERNS, "slow", (slow, set()))
+    monkeypatch.setattr("tests.test_patterns.SIZES", (250, 1_000))
     with pytest.raises(AssertionError, match="× n"):
         test_time_grows_with_the_length_and_no_faster("slow")

@@ -155,4 +155,4 @@ def test_what_would_take_hours_is_refused_before_it_starts(monkeypatch):
         explain_document(
             planted(), [Segmentation((20,))], parse_metrics(["arp_pair"]), memory=1, name="long"
         )
-    assert "--memory" in str(info.value)
+    assert "more are free" in str(info.value)
