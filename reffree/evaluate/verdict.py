@@ -10,7 +10,7 @@ import numpy as np
 from reffree.evaluate.scores import Scores
 from reffree.evaluate.table import DECIMALS, SystemScores, judged_by, rounded
 from reffree.statistics.losses import Direction, as_loss
-from reffree.statistics.paired import PairedTest, holm, paired_tests
+from reffree.statistics.paired import PairedTest, paired_tests
 from reffree.util.errors import listed
 
 ALPHA = 0.05
@@ -94,21 +94,18 @@ def rank(metric: str, direction: Direction, values: Mapping[str, float | None]) 
 
 
 def tested(rivals: Rivals, tests: Mapping[str, PairedTest]) -> Rivals:
-    """Add what paired tests of the best against each of the others say, Holm corrected."""
-    others = [system for system in list(rivals.values)[1:] if tests[system].p is not None]
-    if not others:
+    """Add what paired tests of the best against each of the others say, corrected for all."""
+    p_of = {system: test.p_corrected for system, test in tests.items() if test.p is not None}
+    if not p_of:
         return rivals
-    corrected = holm([p for system in others if (p := tests[system].p) is not None])
-    p_of = dict(zip(others, map(rounded, corrected.tolist()), strict=True))
     runner_up = list(rivals.values)[1]
-    smallest = min(tests[system].smallest_p for system in others)
     return replace(
         rivals,
         ci=tests[runner_up].ci,
         p=p_of.get(runner_up),
         unlike=frozenset(system for system, p in p_of.items() if p is not None and p <= ALPHA),
-        comparisons=len(others),
-        has_power=len(others) * smallest <= ALPHA,
+        comparisons=len(p_of),
+        has_power=min(tests[system].smallest_p for system in p_of) <= ALPHA,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +10,11 @@ import numpy as np
 
 from reffree.data.corpus import GOLD
 from reffree.evaluate.result import Result, Table, columns
-from reffree.evaluate.table import ScoreTable, rounded
+from reffree.evaluate.table import ScoreTable
 from reffree.formats.source import Source
 from reffree.statistics.losses import as_loss
-from reffree.statistics.paired import SWAPS, PairedTest, holm, paired_tests
-from reffree.studies.compare import ALPHA, values_by_document
+from reffree.statistics.paired import PairedTest, paired_tests
+from reffree.studies.compare import ALPHA, TEST, TESTED, out_of_reach, values_by_document
 from reffree.util.arrays import Floats
 from reffree.util.errors import InputError, Place, counted, shorten
 
@@ -28,14 +28,12 @@ FIELDS = (
     *columns("text", "system", "metric"),
     *columns("number", "before", "now"),
     *columns("difference", difference="change"),
-    *columns("interval", ci="95 % interval"),
-    *columns("p", p="p", p_holm="p Holm"),
-    *columns("count", "documents"),
+    *TESTED,
     *columns("text", change="worse or better", direction=""),
 )
 LEGEND = (
     "Every system against itself, paired over the documents scored both times; p from swapping "
-    "then and now document by document, corrected (Holm) for all systems and metrics."
+    "then and now document by document, corrected (Westfall and Young) for all systems and metrics."
 )
 
 
@@ -79,26 +77,20 @@ def changes_since(
     """Hold a score table made with ``per_document=True`` against scores that were written before.
 
     Every system but gold is paired with itself over the documents scored both times, by every
-    metric that both have; p-values are those of `compare`, corrected (Holm) for all of them.
+    metric that both have; p-values are those of `compare`, corrected for all of them together.
     """
     _check_settings(table, baseline)
-    found: list[tuple[str, str, PairedTest, Floats]] = []
+    found: list[tuple[str, str]] = []
+    values, weights = list[Floats](), list[Floats]()  # now, then, now, then, …
     for metric in table.metrics:
-        ids, now, weights = values_by_document(table, metric)
+        ids, now, weighed = values_by_document(table, metric)
         for i, row in enumerate(table.systems):
             known = [baseline.scores.get((row.system, metric, id)) for id in ids]
-            if row.system == GOLD or not any(known):
-                continue
-            before = np.array([np.nan if each is None else each[0] for each in known])
-            weighed = np.array([1.0 if each is None else each[1] for each in known])
-            values = np.stack([now[i], before])
-            both = np.stack([weights[i], weighed])
-            (test,) = paired_tests(values, both, [(0, 1)], np.random.default_rng(seed))
-            is_in_both = ~np.isnan(values).any(axis=0) & (both > 0).all(axis=0)
-            means = np.full(2, np.nan)
-            if is_in_both.any():
-                means = np.average(values[:, is_in_both], axis=1, weights=both[:, is_in_both])
-            found.append((row.system, metric, test, means))
+            if row.system != GOLD and any(known):
+                found.append((row.system, metric))
+                before = np.array([each or (np.nan, 1.0) for each in known]).T
+                values += [now[i], before[0]]
+                weights += [weighed[i], before[1]]
     if not found:
         raise InputError(
             "no document, system and metric that both have",
@@ -106,23 +98,21 @@ def changes_since(
             remedy="name systems and documents as they were",
             place=Place(file=baseline.file),
         )
-    tests = [test for _, _, test, _ in found]
-    corrected = iter(holm([test.p for test in tests if test.p is not None]).tolist())
+    pairs = [(at, at + 1) for at in range(0, len(values), 2)]
+    tests = paired_tests(np.stack(values), np.stack(weights), pairs, np.random.default_rng(seed))
     rows: list[dict[str, Any]] = []
-    for system, metric, test, (now_mean, before_mean) in found:
+    for (system, metric), test, (at, _) in zip(found, tests, pairs, strict=True):
         direction = table.systems[0].metrics[metric].direction
-        p_holm = None if test.p is None else rounded(next(corrected))
-        change = None
-        if p_holm is not None and p_holm <= alpha and test.difference:
-            here, there = (as_loss(float(x), direction) for x in (now_mean, before_mean))
-            change = "worse" if here > there else "better"
-        rows.append(
-            {
-                **{"system": system, "metric": metric, "before": before_mean, "now": now_mean},
-                **{"difference": test.difference, "ci": test.ci, "p": test.p, "p_holm": p_holm},
-                **{"documents": test.documents, "change": change, "direction": direction},
-            }
-        )
+        both, weight = np.stack(values[at : at + 2]), np.stack(weights[at : at + 2])
+        is_common = ~np.isnan(both).any(0) & (weight > 0).all(0)
+        means, change = [None, None], None
+        if test.p_corrected is not None:
+            means = np.average(both[:, is_common], axis=1, weights=weight[:, is_common]).tolist()
+            here, there = (as_loss(mean, direction) for mean in means)
+            if test.p_corrected <= alpha:
+                change = "worse" if here > there else "better"
+        row = {"system": system, "metric": metric, "now": means[0], "before": means[1]}
+        rows.append(row | asdict(test) | {"change": change, "direction": direction})
     changes = Table.of("changes", "Every system then and now", FIELDS, rows)
     worse = worse_systems(changes)
     verdict = (
@@ -134,7 +124,7 @@ def changes_since(
         command="compare",
         question="Which systems have become worse?",
         verdict=(verdict,),
-        signature=f"{table.signature}|test:paired-permutation({SWAPS})+holm|alpha:{alpha:g}",
+        signature=f"{table.signature}|test:{TEST}|alpha:{alpha:g}",
         settings={"baseline": baseline.file, "alpha": alpha, "seed": seed},
         corpora=(dict(table.corpus),),
         tables=(changes,),
@@ -148,7 +138,7 @@ def worse_systems(changes: Table) -> list[str]:
     return [
         f"system {row['system']!r}: {row['metric']} was {row['before']:.4g} and is "
         f"{row['now']:.4g} over {counted(int(row['documents']), 'document')} "
-        f"(corrected p {row['p_holm']:.2g})"
+        f"(corrected p {row['p_corrected']:.2g})"
         for row in changes.records(change="worse")
     ]
 
@@ -179,11 +169,5 @@ def _notes(
             f"{counted(both, 'document')} in both; {len(here) - both:,} new and "
             f"{len(baseline.documents) - both:,} no longer there are left out."
         )
-    smallest = min(1.0, len(tests) * min(test.smallest_p for test in tests))
-    if smallest > alpha:
-        notes.append(
-            f"No change can be told at alpha {alpha:g}, however large: with "
-            f"{counted(max(test.documents for test in tests), 'document')} and "
-            f"{counted(len(tests), 'comparison')} the smallest corrected p is {smallest:.3g}."
-        )
-    return notes
+    remark = out_of_reach(tests, alpha)
+    return notes if remark is None else [*notes, remark]

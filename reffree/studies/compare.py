@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from itertools import chain, combinations
+from dataclasses import asdict, replace
+from itertools import chain, combinations, pairwise
 from typing import Annotated, Any, Unpack
 
 import numpy as np
@@ -17,7 +17,14 @@ from reffree.evaluate.score import refuse_medians, score
 from reffree.evaluate.table import ScoreTable, judged_by, rounded
 from reffree.evaluate.verdict import GOLD, rank
 from reffree.statistics.losses import as_loss
-from reffree.statistics.paired import SWAPS, PairedTest, holm, letters, paired_tests
+from reffree.statistics.paired import (
+    EXACT_DOCUMENTS,
+    SWAPS,
+    PairedTest,
+    letters,
+    paired_tests,
+    smallest_p,
+)
 from reffree.statistics.resampling import MIN_DOCUMENTS
 from reffree.studies.keywords import StudyKeywords, UnsegmentedOption
 from reffree.util.arrays import Floats
@@ -25,6 +32,10 @@ from reffree.util.declare import Option, declared
 from reffree.util.errors import InputError, OptionError, counted
 
 ALPHA = 0.05
+MANY = 12
+"""More systems than that are shown against their neighbours, not every pair."""
+
+TEST = f"paired-permutation({SWAPS})+westfall-young"
 
 Row = dict[str, Any]
 
@@ -35,15 +46,23 @@ SYSTEMS = (
     *columns("count", "rank", "documents"),
     *columns("text", "direction"),
 )
+TESTED = (
+    *columns("interval", ci="95 % interval"),
+    *columns("p", p="p", p_corrected="p corrected"),
+    *columns("count", "documents"),
+)
 PAIRS = (
     *columns("text", "metric", "a", "b"),
-    *columns("difference", "difference"),  # value of a - value of b
-    *columns("interval", ci="95 % interval"),
-    *columns("p", p="p", p_holm="p Holm"),
-    *columns("count", "documents"),
+    *columns("difference", difference="a − b"),
+    *TESTED,
     *columns("text", "better"),
     *columns("number", value_a="", value_b=""),
     *columns("text", letters_a="", letters_b="", direction=""),
+)
+NEIGHBOURS = (
+    *columns("text", "system", next_better="next better"),
+    *columns("difference", difference="system − next better"),
+    *TESTED,
 )
 
 
@@ -68,7 +87,8 @@ def compare(
 
     For every metric: a ranking, with letters for systems that cannot be told apart, and every
     pair's difference over the documents where both have a score, with its interval, its
-    permutation p and the p corrected for the number of the metric's pairs (Holm).
+    permutation p and the p corrected for all pairs of the metric (Westfall and Young). Of more than
+    12 systems people are shown each against the next best; all pairs are in ``--table pairs``.
     """
     if not 0 < alpha < 1:
         raise OptionError(
@@ -98,15 +118,13 @@ def compare(
 
 def compare_table(table: ScoreTable, *, alpha: float = ALPHA, seed: int = 0) -> Result:
     """Compare the systems of a score table made with ``per_document=True``."""
-    names = [row.system for row in table.systems]
-    at = list(combinations(range(len(names)), 2))
-    ranked, pairs = {}, {}
-    hopeless: dict[str, list[str]] = {}
+    at = list(combinations(range(len(table.systems)), 2))
+    ranked, pairs, hopeless = {}, {}, dict[str, list[str]]()
     for metric in table.metrics:
         _, values, weights = values_by_document(table, metric)
         tests = paired_tests(values, weights, at, np.random.default_rng(seed))
         ranked[metric], pairs[metric] = _compare_metric(table, metric, tests, alpha)
-        if remark := _out_of_reach(tests, alpha):
+        if remark := out_of_reach(tests, alpha):
             hopeless.setdefault(remark, []).append(metric)
     notes = [
         f"{metric}: the ranking's values come from different documents; every pair is compared on "
@@ -117,23 +135,53 @@ def compare_table(table: ScoreTable, *, alpha: float = ALPHA, seed: int = 0) -> 
     for remark, metrics in hopeless.items():
         where = "" if len(metrics) == len(ranked) else f"{', '.join(metrics)}: "
         notes.append(where + remark)
-    order = [row["system"] for row in ranked[judged_by(table.metrics)]]
-    every = [row for rows in ranked.values() for row in rows]
-    systems = sorted(every, key=lambda row: order.index(row["system"]))
+    judge = judged_by(table.metrics)
+    order = [row["system"] for row in ranked[judge]]
+    systems = sorted(chain(*ranked.values()), key=lambda row: order.index(row["system"]))
+    tables = [
+        Table.of("systems", "", SYSTEMS, systems, wide="metric"),
+        Table.of("pairs", "Every pair of systems", PAIRS, [*chain(*pairs.values())]),
+    ]
+    legend = _legend(table, pairs, alpha)
+    if len(order) > MANY:
+        title = f"Each system against the next best, by {judge}"
+        rows = _neighbours(ranked[judge], pairs[judge])
+        tables[1:] = [
+            Table.of("neighbours", title, NEIGHBOURS, rows),
+            replace(tables[1], shown=False),
+        ]
+        legend = (*legend, f"All {len(at):,} pairs of systems by every metric: --table pairs.")
+    has_power = all(judge not in metrics for metrics in hopeless.values())
     return Result(
         command="compare",
         question="Which system is better?",
-        verdict=_verdict(table, ranked, pairs, has_power=not hopeless),
-        signature=f"{table.signature}|test:paired-permutation({SWAPS})+holm|alpha:{alpha:g}",
+        verdict=_verdict(table, ranked, pairs, has_power=has_power),
+        signature=f"{table.signature}|test:{TEST}|alpha:{alpha:g}",
         settings={"alpha": alpha, "seed": seed},
         corpora=(dict(table.corpus),),
-        tables=(
-            Table.of("systems", "", SYSTEMS, systems, wide="metric"),
-            Table.of("pairs", "Every pair of systems", PAIRS, [*chain(*pairs.values())]),
-        ),
+        tables=tuple(tables),
         notes=(*table.notes, *notes),
-        legend=_legend(table, pairs, alpha),
+        legend=legend,
     )
+
+
+def _neighbours(systems: Sequence[Row], pairs: Sequence[Row]) -> list[Row]:
+    """Return the tests of every system of a ranking, best first, against the one before it."""
+    of = {(pair["a"], pair["b"]): pair for pair in pairs}
+    ranking = [row["system"] for row in systems if row["rank"] is not None]
+    return [
+        {"system": b, "next_better": a, **_next_minus_best(of, a, b)} for a, b in pairwise(ranking)
+    ]
+
+
+def _next_minus_best(pairs: Mapping[tuple[str, str], Row], best: str, other: str) -> Row:
+    """Return a pair's test as the other system's value minus the best one's."""
+    if (other, best) in pairs:
+        return pairs[other, best]
+    pair = pairs[best, other]
+    ci = None if pair["ci"] is None else (-pair["ci"][1], -pair["ci"][0])
+    difference = None if pair["difference"] is None else -pair["difference"]
+    return pair | {"difference": difference, "ci": ci}
 
 
 def _legend(table: ScoreTable, pairs: Mapping[str, list[Row]], alpha: float) -> tuple[str, ...]:
@@ -145,9 +193,9 @@ def _legend(table: ScoreTable, pairs: Mapping[str, list[Row]], alpha: float) -> 
         f"{counted(table.corpus['documents'], 'document')}, "
         f"{counted(table.corpus['units'], 'unit')}. {direction}; systems that share a letter "
         f"cannot be told apart at alpha {alpha:g}.",
-        "Documents are the unit: differences are a minus b over the documents both have a score "
-        "for; p from swapping the two systems document by document, p Holm corrected for the "
-        "metric's pairs, intervals not corrected.",
+        "Documents are the unit: differences are over the documents both have a score for; p from "
+        "swapping the two systems document by document, p corrected for all pairs of the metric "
+        "(Westfall and Young), intervals not corrected.",
     ]
     if any(pair["ci"] is None for rows in pairs.values() for pair in rows):
         sentences.append(
@@ -175,21 +223,18 @@ def _verdict(
     best, *others = rivals.values or [GOLD]
     if not others:
         return tuple(rivals.sentences())
-    against = {
-        (pair["b"] if pair["a"] == best else pair["a"]): pair
-        for pair in pairs[metric]
-        if best in (pair["a"], pair["b"])
-    }
-    nearest = against[others[0]]
-    ci = nearest["ci"]  # of a minus b; the verdict's is of the other minus the best one
-    if ci is not None and nearest["a"] == best:
-        ci = (-ci[1], -ci[0])
+    of = {(pair["a"], pair["b"]): pair for pair in pairs[metric]}
+    nearest = _next_minus_best(of, best, others[0])
     sentences = replace(
         rivals,
-        ci=ci,
-        p=nearest["p_holm"],
-        comparisons=len(pairs[metric]),
-        unlike=frozenset(system for system, pair in against.items() if pair["better"] is not None),
+        ci=nearest["ci"],
+        p=nearest["p_corrected"],
+        comparisons=len(of),
+        unlike=frozenset(
+            b if a == best else a
+            for (a, b), pair in of.items()
+            if best in (a, b) and pair["better"]
+        ),
         has_power=has_power,
     ).sentences()
     if len(ranked) > 1:
@@ -234,18 +279,15 @@ def _compare_metric(
     direction = next(iter(scores.values())).direction
     values = {system: rounded(score.value) for system, score in scores.items()}
     losses = {system: as_loss(v, direction) for system, v in values.items() if v is not None}
-    corrected = iter(holm([test.p for test in tests if test.p is not None]).tolist())
     pairs: list[Row] = []
     for (a, b), test in zip(combinations(scores, 2), tests, strict=True):
-        p_holm = None if test.p is None else rounded(next(corrected))
         better = None
-        if p_holm is not None and p_holm <= alpha and test.difference:
+        if test.p_corrected is not None and test.p_corrected <= alpha:
             if direction == "toward_1":
                 better = min(a, b, key=lambda system: abs((scores[system].value or 0.0) - 1))
             else:
-                better = a if (test.difference < 0) == (direction == "lower") else b
-        row = {"metric": metric, "a": a, "b": b, "difference": test.difference, "ci": test.ci}
-        row |= {"p": test.p, "p_holm": p_holm, "documents": test.documents, "better": better}
+                better = a if ((test.difference or 0.0) < 0) == (direction == "lower") else b
+        row = {"metric": metric, "a": a, "b": b, **asdict(test), "better": better}
         pairs.append(row | {"value_a": values[a], "value_b": values[b], "direction": direction})
     ranking = sorted(losses, key=losses.__getitem__)
     groups = letters(ranking, [(p["a"], p["b"]) for p in pairs if p["better"] is not None])
@@ -265,14 +307,15 @@ def _compare_metric(
     return systems, pairs
 
 
-def _out_of_reach(tests: Sequence[PairedTest], alpha: float) -> str | None:
+def out_of_reach(tests: Sequence[PairedTest], alpha: float) -> str | None:
     """Say it where no difference, however large, could be found."""
-    n_pairs = sum(test.p is not None for test in tests)
     n_documents = max(test.documents for test in tests)
-    smallest = min(1.0, n_pairs * min(test.smallest_p for test in tests))
-    if not n_pairs or smallest <= alpha:
+    smallest = smallest_p(n_documents)
+    if not n_documents or smallest <= alpha:
         return None
+    enough = (n for n in range(EXACT_DOCUMENTS + 2) if smallest_p(n) <= alpha)
+    needed = "".join(f"; {n} would be enough to tell a large one" for n in [*enough][:1])
     return (
-        f"No pair can be told apart at alpha {alpha:g}, however large the difference: with "
-        f"{n_documents} documents and {n_pairs} pairs the smallest corrected p is {smallest:.3g}."
+        f"No difference can be told at alpha {alpha:g}, however large: with "
+        f"{counted(n_documents, 'document')} the smallest p is {smallest:.3g}{needed}."
     )

@@ -242,3 +242,48 @@ def enumerated_p(a: Sequence[tuple[float, float]], b: Sequence[tuple[float, floa
         difference = abs(mean_of_pairs(left) - mean_of_pairs(right))
         reached.append(difference > observed or math.isclose(difference, observed, abs_tol=1e-12))
     return sum(reached) / len(reached)
+
+
+Scored = Sequence[tuple[float, float] | None]
+"""A system's (value, weight) by document, None where it has none."""
+
+
+def westfall_young_p(systems: Sequence[Scored], pairs: Sequence[tuple[int, int]]) -> list[float]:
+    """Corrected p of every pair: all swaps of documents, the same for all pairs, step by step.
+
+    A pair's difference is divided by its spread: with m the weighted mean of both systems' values
+    and g = w_a (v_a - m) - w_b (v_b - m) of a document, by 2 sqrt(sum g²) / sum (w_a + w_b).
+    """
+    n_documents = len(systems[0])
+    common = {
+        pair: [
+            d for d in range(n_documents) if None not in (systems[pair[0]][d], systems[pair[1]][d])
+        ]
+        for pair in pairs
+    }
+
+    def spread(pair: tuple[int, int]) -> float:
+        a, b = ([systems[side][d] for d in common[pair]] for side in pair)
+        m = mean_of_pairs([*a, *b])
+        gaps = [w * (v - m) - x * (u - m) for (v, w), (u, x) in zip(a, b, strict=True)]
+        return 2 * math.sqrt(sum(g * g for g in gaps)) / sum(w for _, w in [*a, *b])
+
+    def z(pair: tuple[int, int], swaps: Sequence[bool]) -> float:
+        i, j = pair
+        a, b = ([systems[j if swaps[d] == is_a else i][d] for d in common[pair]] for is_a in (1, 0))
+        distance = abs(mean_of_pairs(a) - mean_of_pairs(b))
+        return distance / spread(pair) if distance > 1e-12 else 0.0
+
+    observed = {pair: z(pair, [False] * n_documents) for pair in pairs}
+    ordered = sorted(pairs, key=observed.get, reverse=True)
+    swapped = [
+        {pair: z(pair, swaps) for pair in pairs}
+        for swaps in product([False, True], repeat=n_documents)
+    ]
+    corrected: dict[tuple[int, int], float] = {}
+    largest = 0.0
+    for k, pair in enumerate(ordered):
+        reached = [max(each[p] for p in ordered[k:]) >= observed[pair] - 1e-9 for each in swapped]
+        largest = max(largest, sum(reached) / len(reached))
+        corrected[pair] = largest
+    return [corrected[pair] for pair in pairs]
