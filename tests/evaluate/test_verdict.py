@@ -44,15 +44,15 @@ def test_the_best_is_named_with_the_next_and_told_apart():
 
 def test_those_that_may_be_as_good_are_named():
     """Two systems that each lose a little on every second document may be as good as the best."""
-    corpus, vectors = topical_corpus([[6] * 4] * 12, has_gold=False, good=good, ones=ones)
+    corpus, vectors = topical_corpus([[6] * 4] * 10, has_gold=False, good=good, ones=ones)
     for name in ("odd", "even"):
-        cuts = [good(24) if i % 2 == (name == "odd") else late(24) for i in range(12)]
+        cuts = [good(24) if i % 2 == (name == "odd") else late(24) for i in range(10)]
         corpus = corpus.with_system(name, {f"d{i}": cut for i, cut in enumerate(cuts)})
     table = reffree.score(corpus, metrics=["arp_pair"], embeddings=vectors)
     first, unsure, *_ = table.verdict
     assert first.startswith("good is best of 4 systems by arp_pair: 0.")
     assert "corrected for 3 comparisons" in first
-    assert unsure == "It cannot be told from even and odd on these documents."
+    assert unsure == "It cannot be told from odd and even on these documents."
 
 
 def test_a_tie_has_no_winner():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from importlib.resources import files
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import jsonschema
 import numpy as np
@@ -62,7 +62,7 @@ def test_gold_is_told_from_what_is_worse_but_not_from_its_copy():
     assert list(pairs) == list(combinations(["gold", "copy", "late", "none"], 2))
     same = pairs["gold", "copy"]
     assert {name: same[name] for name in list(same)[1:9]} == {
-        **{"a": "gold", "b": "copy", "difference": 0, "ci": [0, 0], "p": 1, "p_holm": 1},
+        **{"a": "gold", "b": "copy", "difference": 0, "ci": [0, 0], "p": 1, "p_corrected": 1},
         **{"documents": 14, "better": None},
     }
     late = pairs["gold", "late"]
@@ -71,8 +71,11 @@ def test_gold_is_told_from_what_is_worse_but_not_from_its_copy():
         by_system["gold"]["value"] - by_system["late"]["value"]
     )
     assert late["ci"][0] <= late["difference"] <= late["ci"][1] < 0
-    assert late["p"] <= late["p_holm"] <= 0.05
-    assert result.signature == f"{table.signature}|test:paired-permutation(10000)+holm|alpha:0.05"
+    assert late["p"] <= late["p_corrected"] <= 0.05
+    assert (
+        result.signature
+        == f"{table.signature}|test:paired-permutation(10000)+westfall-young|alpha:0.05"
+    )
 
 
 def test_pairs_without_common_documents_are_said_not_tested():
@@ -84,10 +87,10 @@ def test_pairs_without_common_documents_are_said_not_tested():
         *("none", None, "", 0),
     )
     first, second, third = pairs_of(result, "segrefree")
-    assert first["p"] == first["p_holm"]  # one test was made, nothing to correct
+    assert first["p"] == first["p_corrected"]  # one test was made, nothing to correct
     for pair in (second, third):
         assert pair["documents"] == 0
-        assert {pair[key] for key in ("difference", "ci", "p", "p_holm", "better")} == {None}
+        assert {pair[key] for key in ("difference", "ci", "p", "p_corrected", "better")} == {None}
     assert any(
         note.startswith("segrefree: the ranking's values come from different documents")
         for note in result.notes
@@ -180,10 +183,53 @@ def test_a_corpus_too_small_for_any_difference_is_said():
     assert pairs_of(result)[0]["p"] == 2 / 2**4
     (note,) = result.notes
     assert note == (
-        "No pair can be told apart at alpha 0.05, however large the difference: with 4 documents "
-        "and 1 pairs the smallest corrected p is 0.125."
+        "No difference can be told at alpha 0.05, however large: with 4 documents the smallest p "
+        "is 0.125; 6 would be enough to tell a large one."
     )
     assert compare_table(table_of(systems), alpha=0.2).notes == ()
+
+
+@pytest.fixture(scope="module")
+def many():
+    """47 systems on 19 documents: the later, the worse, by a tenth of what documents differ by."""
+    rng = np.random.default_rng(30)
+    values = (
+        rng.uniform(size=19) / 2 + np.arange(47)[:, None] / 100 + rng.normal(size=(47, 19)) / 20
+    )
+    systems = {f"s{i:02}": row.tolist() for i, row in enumerate(values)}
+    return compare_table(table_of(dict(sorted(systems.items(), reverse=True))))
+
+
+def test_many_systems_are_told_apart(many):
+    pairs = pairs_of(many)
+    assert len(pairs) == 47 * 46 // 2
+    of = {frozenset((pair["a"], pair["b"])): pair for pair in pairs}
+    assert of[frozenset(("s00", "s46"))]["better"] == "s00"
+    assert sum(pair["better"] is not None for pair in pairs) > 500
+    assert all(pair["better"] == min(pair["a"], pair["b"]) for pair in pairs if pair["better"])
+    assert "It cannot be told from s" in many.verdict[1]
+    assert len(set("".join(row["letters"] for row in ranking_of(many)))) > 5
+
+
+def test_of_many_systems_neighbours_are_shown(many):
+    """In the direction of the verdict; all pairs are there for those who ask."""
+    ranking = [row["system"] for row in ranking_of(many)]
+    rows = many.table("neighbours").records()
+    assert [(row["next_better"], row["system"]) for row in rows] == list(pairwise(ranking))
+    values = {row["system"]: row["value"] for row in ranking_of(many)}
+    for row in rows:
+        expected = values[row["system"]] - values[row["next_better"]]
+        assert row["difference"] == pytest.approx(expected, abs=1e-9)
+        assert row["ci"][0] <= row["difference"] <= row["ci"][1]
+    low, high = rows[0]["ci"]
+    assert f"next − best: 95 % interval {low:.3f} to {high:.3f}" in many.verdict[0]
+    text = render(many, "table")
+    assert len(text.splitlines()) < 2 * 47 + 20
+    assert "All 1,081 pairs of systems by every metric: --table pairs." in " ".join(text.split())
+    assert len(render(many, "table", table="pairs").splitlines()) > 1081
+    assert len(render(many, "csv").splitlines()) == 1082
+    few = compare_table(table_of({"a": [0.0] * 9, "b": [1.0] * 9}))
+    assert [table.name for table in few.tables if table.shown] == ["systems", "pairs"]
 
 
 def test_rounding_noise_breaks_no_tie():
@@ -244,8 +290,10 @@ def test_command_json_equals_the_python_api(run, own_vectors):
     assert result == expected.to_dict()
     assert Result.from_dict(result) == expected
     assert result["settings"]["alpha"] == 1e-9
-    assert result["signature"].endswith("|test:paired-permutation(10000)+holm|alpha:1e-09")
-    assert any("No pair can be told apart at alpha 1e-09" in note for note in result["notes"])
+    assert result["signature"].endswith(
+        "|test:paired-permutation(10000)+westfall-young|alpha:1e-09"
+    )
+    assert any("No difference can be told at alpha 1e-09" in note for note in result["notes"])
     assert run(*arguments, "-f", "json").stdout == done.stdout
     assert all(f"reffree: note: {note}\n" in done.stderr for note in expected.notes)
 
