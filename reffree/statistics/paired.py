@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import chain, count
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reffree.statistics.resampling import (
     CONFIDENCE,
@@ -15,7 +16,7 @@ from reffree.statistics.resampling import (
     portions,
     resampled_documents,
 )
-from reffree.util.arrays import Booleans, Floats, Integers
+from reffree.util.arrays import Booleans, Floats, Integers, ratio
 
 SWAPS = 10_000
 """Random swaps where there are too many to enumerate."""
@@ -67,20 +68,17 @@ class _Sides:
 
         NaN where none of them is defined.
         """
-        a_weights, b_weights = counts @ self.a_weights.T, counts @ self.b_weights.T
-        is_defined = a_weights > 0  # b's as well: a pair is defined on both sides or on none
-        a: Floats = counts @ self.a_sums.T / np.where(is_defined, a_weights, np.nan)
-        b: Floats = counts @ self.b_sums.T / np.where(is_defined, b_weights, np.nan)
-        return a - b
+        a = ratio(counts @ self.a_sums.T, counts @ self.a_weights.T)
+        return a - ratio(counts @ self.b_sums.T, counts @ self.b_weights.T)
 
-    def distances(self, swaps: Floats) -> Floats:
+    def distances(self, swaps: NDArray[np.int8]) -> Floats:
         """Return the absolute differences (n, p) when documents change sides where ``swaps`` is 1.
 
         Weights are added, never taken away: light documents count beside heavy ones.
         """
         a = np.hstack([self.a_sums, self.b_sums]), np.hstack([self.a_weights, self.b_weights])
         b = np.hstack([self.b_sums, self.a_sums]), np.hstack([self.b_weights, self.a_weights])
-        return np.abs(_Sides(*a, *b).differences(np.hstack([1 - swaps, swaps])))
+        return np.abs(_Sides(*a, *b).differences(np.hstack([1.0 - swaps, swaps])))
 
     def scales(self) -> tuple[Floats, Floats]:
         """Return the size of the values (p,), and the spread (p,) of differences over all swaps.
@@ -246,7 +244,7 @@ def _p_values(
     at, least, z, spread = at[order], least[order], (least / spread)[order], spread[order]
     tested = sides.subset(at)
     own, joint = np.zeros((2, len(at)), dtype=np.int64)
-    for swaps in _swaps(n_documents, rng):
+    for swaps in swaps_of(n_documents, rng):
         for rows in portions(len(swaps), DRAWN_AT_ONCE // len(at)):
             distances = tested.distances(swaps[rows])
             own += (distances >= least).sum(0)
@@ -263,17 +261,16 @@ def _p_values(
     return p, corrected
 
 
-def _swaps(n_documents: int, rng: np.random.Generator) -> Iterator[Floats]:
+def swaps_of(n_documents: int, rng: np.random.Generator) -> Iterator[NDArray[np.int8]]:
     """All swaps (n, d) of few documents, 10,000 random ones of many, some at a time."""
     if n_documents <= EXACT_DOCUMENTS:
         yield all_swaps(n_documents)
         return
     for rows in portions(SWAPS, min(ROWS_AT_ONCE, DRAWN_AT_ONCE // n_documents)):
-        size = (rows.stop - rows.start, n_documents)
-        yield rng.integers(0, 2, size, dtype=np.int8).astype(np.float64)
+        yield rng.integers(0, 2, (rows.stop - rows.start, n_documents), dtype=np.int8)
 
 
-def all_swaps(n_documents: int) -> Floats:
+def all_swaps(n_documents: int) -> NDArray[np.int8]:
     """All (2^d, d) ways to swap some of the documents: 1 where one is swapped."""
     bits = (np.arange(2**n_documents)[:, None] >> np.arange(n_documents)) & 1
-    return bits.astype(np.float64)
+    return bits.astype(np.int8)

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from reffree.statistics.paired import EXACT_DOCUMENTS, SWAPS, TIE, all_swaps
+from reffree.statistics.paired import TIE, swaps_of
 from reffree.statistics.resampling import Counts, portions
 from reffree.util.arrays import Booleans, Floats, ratio
 
@@ -40,11 +40,7 @@ def sign_flips(n_documents: int, rng: np.random.Generator) -> NDArray[np.int8]:
     All :math:`2^D` up to 12 documents, 10,000 random ones beyond. One such matrix serves all
     metrics and pairs of systems.
     """
-    if n_documents <= EXACT_DOCUMENTS:
-        bits = all_swaps(n_documents).astype(np.int8)
-    else:
-        bits = rng.integers(0, 2, size=(SWAPS, n_documents), dtype=np.int8)
-    return 1 - 2 * bits
+    return 1 - 2 * np.concatenate([*swaps_of(n_documents, rng)])
 
 
 def permutation_p(contributions: Floats, flips: NDArray[np.int8]) -> Floats:

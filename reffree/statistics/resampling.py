@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reffree.util.arrays import Booleans, Floats
+from reffree.util.arrays import Booleans, Floats, ratio
 
 Counts = NDArray[np.uint8] | Floats
 """How often each document occurs in each resample, (resamples, documents)."""
@@ -70,13 +70,12 @@ class DocumentBootstrap:
 
         None with fewer than `MIN_DOCUMENTS` defined documents, where it would mean nothing.
         """
-        defined = ~np.isnan(values)
-        if mean is None or defined.sum() < MIN_DOCUMENTS:
-            return None
-        weight = np.where(defined, 1.0 if weights is None else weights, 0.0)
-        totals = self._sums(np.where(defined, values, 0.0) * weight)
-        sizes = self._sums(weight)
-        return percentiles(mean, totals[sizes > 0] / sizes[sizes > 0])
+        is_defined = ~np.isnan(values)
+        weight = np.where(is_defined, 1.0 if weights is None else weights, 0.0)
+        counts = np.stack([np.where(is_defined, values, 0.0) * weight, weight], axis=1)
+        return self.pooled_interval(
+            mean, counts, is_defined, lambda sums: ratio(sums[:, 0], sums[:, 1])
+        )
 
     def median_interval(self, median: float | None, values: Floats) -> tuple[float, float] | None:
         """95 % interval of the median over documents of ``values``, NaN left out; as `interval`."""

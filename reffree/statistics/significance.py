@@ -184,12 +184,8 @@ def benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:
     >>> benjamini_hochberg([0.01, None, 0.04, 0.03])
     [0.03, None, 0.04, 0.04]
     """
-    defined = [i for i, p in enumerate(p_values) if p is not None]
-    p = np.array([p for p in p_values if p is not None])
-    order = np.argsort(-p, kind="stable")
-    ranks = np.arange(len(p), 0, -1)
-    adjusted = np.minimum.accumulate(p[order] * len(p) / ranks).clip(max=1.0)
-    result: list[float | None] = [None] * len(p_values)
-    for i, value in zip(order, adjusted, strict=True):
-        result[defined[i]] = float(value)
-    return result
+    from scipy.stats import false_discovery_control
+
+    defined = [p for p in p_values if p is not None]
+    adjusted = iter(false_discovery_control(defined).tolist() if defined else [])
+    return [None if p is None else next(adjusted) for p in p_values]
