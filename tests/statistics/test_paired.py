@@ -25,28 +25,47 @@ def run_pair(a, b, a_weights=None, b_weights=None, seed=0):
     return test
 
 
-@pytest.mark.parametrize("n_documents", [1, 2, 5, 8])
-@pytest.mark.parametrize("is_weighted", [False, True])
-def test_exact_p_equals_enumeration(n_documents, is_weighted):
-    rng = np.random.default_rng(n_documents)
-    for _ in range(5):
-        values = rng.normal(loc=[[0.5], [0]], size=(2, n_documents))
-        weights = rng.integers(1, 9, size=values.shape) if is_weighted else np.ones(values.shape)
-        a, b = (list(zip(v, w, strict=True)) for v, w in zip(values, weights, strict=True))
-        test = run_pair(*values, *weights)
-        assert test.difference == pytest.approx(mean_of_pairs(a) - mean_of_pairs(b), rel=1e-12)
+value = st.one_of(st.sampled_from([0.1, 0.2, 0.3, 0.7]), st.integers(0, 99).map(lambda n: n / 99))
+cell = st.tuples(value, st.sampled_from([1.0, 1.0, 2.5, 8.0]))
+cells = st.one_of(st.none(), cell, cell, cell)  # a document without a score, or value and weight
+
+
+@given(
+    st.integers(1, 6).flatmap(lambda n: st.lists(st.tuples(*[cells] * n), min_size=2, max_size=4))
+)
+@examples(60)
+def test_few_documents_are_enumerated(systems):
+    """p, alone and corrected for all pairs, are those of all swaps."""
+    given = np.array([[each or (NAN, 1.0) for each in row] for row in systems])
+    pairs = list(combinations(range(len(systems)), 2))
+    tests = paired_tests(given[..., 0], given[..., 1], pairs, np.random.default_rng(0))
+    tested = [pair for pair, test in zip(pairs, tests, strict=True) if test.documents]
+    corrected = dict(zip(tested, westfall_young_p(systems, tested), strict=True))
+    for pair, test in zip(pairs, tests, strict=True):
+        both = [(a, b) for a, b in zip(*(systems[i] for i in pair), strict=True) if a and b]
+        assert test.documents == len(both)
+        assert (test.ci is None) == (len(both) < 5)
+        if not both:
+            assert test.difference is test.p is test.p_corrected is None
+            continue
+        a, b = zip(*both, strict=True)
+        assert test.difference == pytest.approx(mean_of_pairs(a) - mean_of_pairs(b), abs=1e-12)
         assert test.p == pytest.approx(enumerated_p(a, b), abs=1e-12)
-        assert test.documents == n_documents
+        assert test.p_corrected == pytest.approx(corrected[pair], abs=1e-12)
 
 
 def test_random_swaps_estimate_the_exact_p():
-    values = np.random.default_rng(3).normal(loc=[[0.4], [0]], size=(2, 13))
-    weights = np.random.default_rng(4).integers(1, 5, size=values.shape)
-    a, b = (list(zip(v, w, strict=True)) for v, w in zip(values, weights, strict=True))
-    exact = enumerated_p(a, b)
-    p = run_pair(*values, *weights).p
-    assert p == pytest.approx(exact, abs=4 * np.sqrt(exact * (1 - exact) / 10_000))
-    assert (p * 10_001) == pytest.approx(round(p * 10_001))
+    rng = np.random.default_rng(20)
+    values = np.linspace(0, 1.2, 3)[:, None] + rng.normal(size=(3, 13))
+    weights = rng.integers(1, 5, size=values.shape).astype(float)
+    pairs = list(combinations(range(3), 2))
+    systems = [list(zip(v, w, strict=True)) for v, w in zip(values, weights, strict=True)]
+    tests = paired_tests(values, weights, pairs, rng)
+    exact = [enumerated_p(systems[i], systems[j]) for i, j in pairs]
+    for test, p, corrected in zip(tests, exact, westfall_young_p(systems, pairs), strict=True):
+        assert test.p == pytest.approx(p, abs=4 * np.sqrt(p * (1 - p) / 10_000))
+        assert test.p_corrected == pytest.approx(corrected, abs=4 * np.sqrt(0.25 / 10_000))
+        assert (test.p * 10_001) == pytest.approx(round(test.p * 10_001))
 
 
 def test_smallest_p_counts_the_observed_assignment():
@@ -83,17 +102,6 @@ def test_undefined_documents_leave_the_pair():
     assert test.p == bare.p  # few enough to enumerate, whatever the size of the corpus
     weights = np.where(kept, 1.0, 0.0)
     assert run_pair(np.nan_to_num(a), np.nan_to_num(b), weights, weights).p == bare.p
-
-
-@pytest.mark.parametrize("n_common", [0, 1, 4, 5])
-def test_few_documents(n_common):
-    a = np.where(np.arange(20) < n_common, np.arange(20.0), NAN)
-    test = run_pair(a, np.zeros(20))
-    assert test.documents == n_common
-    assert (test.ci is None) == (n_common < 5)
-    assert (test.difference is None) == (test.p is None) == (n_common == 0)
-    if n_common == 1:
-        assert test.p == 1
 
 
 @pytest.mark.parametrize("n_documents", [3, 12, 30])
@@ -139,13 +147,6 @@ def simulate(firsts, seconds, seed=0):
     return paired_tests(values, np.ones_like(values), pairs, np.random.default_rng(seed))
 
 
-def test_false_positives_under_the_null():
-    """Exchangeable systems, 30 documents, heavy right tail: 5 % of p-values are at most 0.05."""
-    a, b = np.random.default_rng(10).lognormal(size=(2, 4, 200, 30))
-    tests = [test for i in range(4) for test in simulate(a[i], b[i], seed=i)]
-    assert 0.035 <= np.mean([test.p <= 0.05 for test in tests]) <= 0.065
-
-
 def test_intervals_cover_the_true_difference():
     """Skewed differences of mean 2 around a value both systems share."""
     rng = np.random.default_rng(12)
@@ -155,45 +156,6 @@ def test_intervals_cover_the_true_difference():
         tests = simulate(shared + rng.gamma(2.0, size=shared.shape), shared, seed)
         is_covered += [test.ci[0] <= 2 <= test.ci[1] for test in tests]
     assert 0.91 <= np.mean(is_covered) <= 0.98
-
-
-few_values = st.sampled_from([0.1, 0.2, 0.3, 0.7])
-awkward = st.tuples(st.one_of(few_values, st.floats(0, 1)), st.sampled_from([1.0, 1.0, 2.5, 8.0]))
-
-
-@given(
-    st.integers(2, 6).flatmap(
-        lambda n: st.lists(
-            st.lists(st.one_of(st.none(), awkward, awkward, awkward), min_size=n, max_size=n),
-            min_size=2,
-            max_size=4,
-        )
-    )
-)
-@examples(60)
-def test_corrected_p_equals_its_definition(systems):
-    """Also with documents that a system lacks and weights of its own."""
-    cells = [[(NAN, 1.0) if each is None else each for each in row] for row in systems]
-    values, weights = np.moveaxis(np.round(np.array(cells), 10), 2, 0)
-    pairs = list(combinations(range(len(systems)), 2))
-    found = paired_tests(values, weights, pairs, np.random.default_rng(0))
-    tested = [pair for pair, test in zip(pairs, found, strict=True) if test.documents]
-    assert [test.p_corrected is None for test in found] == [pair not in tested for pair in pairs]
-    rounded = [[None if c is None else (round(c[0], 10), c[1]) for c in row] for row in systems]
-    expected = westfall_young_p(rounded, tested)
-    kept = [test.p_corrected for test in found if test.p_corrected is not None]
-    assert_allclose(kept, expected, atol=1e-12)
-
-
-def test_random_swaps_estimate_the_exact_corrected_p():
-    rng = np.random.default_rng(20)
-    values = np.linspace(0, 1.2, 3)[:, None] + rng.normal(size=(3, 13))
-    weights = rng.integers(1, 5, size=values.shape).astype(float)
-    pairs = list(combinations(range(3), 2))
-    systems = [list(zip(v, w, strict=True)) for v, w in zip(values, weights, strict=True)]
-    found = paired_tests(values, weights, pairs, rng)
-    for test, exact in zip(found, westfall_young_p(systems, pairs), strict=True):
-        assert test.p_corrected == pytest.approx(exact, abs=4 * np.sqrt(0.25 / 10_000))
 
 
 def graded(n_systems, n_documents, rng, step=0.0):
@@ -215,18 +177,21 @@ def test_differences_of_many_systems_are_found():
 
 
 @pytest.mark.parametrize("quality", [[0] * 6, [0, 0, 0, 5, 5, 9]], ids=["all alike", "groups"])
-def test_any_false_difference_is_as_rare_as_the_level(quality):
-    """5 % of 300 runs, ± 3 standard deviations, whichever pairs do differ."""
+def test_false_differences_are_as_rare_as_the_level(quality):
+    """Of skew losses, in 400 runs ± 3 standard deviations, whichever pairs do differ."""
     pairs = list(combinations(range(6), 2))
-    alike = [i for i, (a, b) in enumerate(pairs) if quality[a] == quality[b]]
-    wrong = 0
-    for seed in range(300):
+    alike = [quality[a] == quality[b] for a, b in pairs]
+    p, corrected = [], []
+    for seed in range(400):
         values = graded(6, 9, np.random.default_rng([seed, 22])) + np.array(quality)[:, None]
         tests = paired_tests(values, np.ones_like(values), pairs, np.random.default_rng(0))
-        wrong += any(tests[i].p_corrected <= 0.05 for i in alike)
-    assert wrong / 300 <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 300)
-    if len(alike) == len(pairs):
-        assert wrong / 300 >= 0.05 - 3 * np.sqrt(0.05 * 0.95 / 300)  # and not for want of power
+        p.append([test.p for test in tests])
+        corrected.append([test.p_corrected for test in tests])
+    is_wrong = np.array(corrected)[:, alike] <= 0.05
+    assert is_wrong.any(1).mean() <= 0.083
+    assert 0.035 <= (np.array(p)[:, alike] <= 0.05).mean() <= 0.065
+    if all(alike):
+        assert is_wrong.any(1).mean() >= 0.017  # it is the level, not want of power
 
 
 def test_a_pair_of_few_documents_hides_no_other():
