@@ -16,7 +16,6 @@ from reffree.evaluate.result import Field, Result, Table, columns
 from reffree.evaluate.score import refuse_medians, score
 from reffree.evaluate.table import ScoreTable, judged_by, rounded
 from reffree.evaluate.verdict import GOLD, rank
-from reffree.statistics.losses import as_loss
 from reffree.statistics.paired import (
     EXACT_DOCUMENTS,
     SWAPS,
@@ -119,6 +118,7 @@ def compare(
 def compare_table(table: ScoreTable, *, alpha: float = ALPHA, seed: int = 0) -> Result:
     """Compare the systems of a score table made with ``per_document=True``."""
     at = list(combinations(range(len(table.systems)), 2))
+    judge = judged_by(table.metrics)
     ranked, pairs, hopeless = {}, {}, dict[str, list[str]]()
     for metric in table.metrics:
         _, values, weights = values_by_document(table, metric)
@@ -135,56 +135,46 @@ def compare_table(table: ScoreTable, *, alpha: float = ALPHA, seed: int = 0) -> 
     for remark, metrics in hopeless.items():
         where = "" if len(metrics) == len(ranked) else f"{', '.join(metrics)}: "
         notes.append(where + remark)
-    judge = judged_by(table.metrics)
     order = [row["system"] for row in ranked[judge]]
     systems = sorted(chain(*ranked.values()), key=lambda row: order.index(row["system"]))
-    tables = [
-        Table.of("systems", "", SYSTEMS, systems, wide="metric"),
-        Table.of("pairs", "Every pair of systems", PAIRS, [*chain(*pairs.values())]),
-    ]
-    legend = _legend(table, pairs, alpha)
-    if len(order) > MANY:
-        title = f"Each system against the next best, by {judge}"
-        rows = _neighbours(ranked[judge], pairs[judge])
-        tables[1:] = [
-            Table.of("neighbours", title, NEIGHBOURS, rows),
-            replace(tables[1], shown=False),
+    is_many = len(order) > MANY
+    tables = [Table.of("systems", "", SYSTEMS, systems, wide="metric")]
+    if is_many:
+        known = [row["system"] for row in ranked[judge] if row["rank"] is not None]
+        rows = [
+            {"system": system, "next_better": better} | _minus(pairs[judge], system, better)
+            for better, system in pairwise(known)
         ]
-        legend = (*legend, f"All {len(at):,} pairs of systems by every metric: --table pairs.")
+        title = f"Each system against the next best, by {judge}"
+        tables.append(Table.of("neighbours", title, NEIGHBOURS, rows))
+    every = [*chain(*pairs.values())]
+    tables.append(Table.of("pairs", "Every pair of systems", PAIRS, every, shown=not is_many))
     has_power = all(judge not in metrics for metrics in hopeless.values())
     return Result(
         command="compare",
         question="Which system is better?",
-        verdict=_verdict(table, ranked, pairs, has_power=has_power),
+        verdict=_verdict(table, ranked, pairs[judge], has_power=has_power),
         signature=f"{table.signature}|test:{TEST}|alpha:{alpha:g}",
         settings={"alpha": alpha, "seed": seed},
         corpora=(dict(table.corpus),),
         tables=tuple(tables),
         notes=(*table.notes, *notes),
-        legend=legend,
+        legend=_legend(table, every, alpha, is_many=is_many),
     )
 
 
-def _neighbours(systems: Sequence[Row], pairs: Sequence[Row]) -> list[Row]:
-    """Return the tests of every system of a ranking, best first, against the one before it."""
-    of = {(pair["a"], pair["b"]): pair for pair in pairs}
-    ranking = [row["system"] for row in systems if row["rank"] is not None]
-    return [
-        {"system": b, "next_better": a, **_next_minus_best(of, a, b)} for a, b in pairwise(ranking)
-    ]
+def _minus(pairs: Sequence[Row], system: str, better: str) -> Row:
+    """Return the test of a pair as the one system's value minus the better one's."""
+    pair = next(pair for pair in pairs if {pair["a"], pair["b"]} == {system, better})
+    if pair["a"] == system or pair["difference"] is None:
+        return pair
+    ci = pair["ci"] and (-pair["ci"][1], -pair["ci"][0])
+    return pair | {"difference": -pair["difference"], "ci": ci}
 
 
-def _next_minus_best(pairs: Mapping[tuple[str, str], Row], best: str, other: str) -> Row:
-    """Return a pair's test as the other system's value minus the best one's."""
-    if (other, best) in pairs:
-        return pairs[other, best]
-    pair = pairs[best, other]
-    ci = None if pair["ci"] is None else (-pair["ci"][1], -pair["ci"][0])
-    difference = None if pair["difference"] is None else -pair["difference"]
-    return pair | {"difference": difference, "ci": ci}
-
-
-def _legend(table: ScoreTable, pairs: Mapping[str, list[Row]], alpha: float) -> tuple[str, ...]:
+def _legend(
+    table: ScoreTable, pairs: Sequence[Row], alpha: float, *, is_many: bool
+) -> tuple[str, ...]:
     """Say how to read the tables."""
     scores = table.systems[0].metrics
     higher = [name for name, score in scores.items() if score.direction == "higher"]
@@ -197,19 +187,17 @@ def _legend(table: ScoreTable, pairs: Mapping[str, list[Row]], alpha: float) -> 
         "swapping the two systems document by document, p corrected for all pairs of the metric "
         "(Westfall and Young), intervals not corrected.",
     ]
-    if any(pair["ci"] is None for rows in pairs.values() for pair in rows):
+    if any(pair["ci"] is None for pair in pairs):
         sentences.append(
             f"No interval: fewer than {MIN_DOCUMENTS} documents with a score from both systems."
         )
+    if is_many:
+        sentences.append(f"All {len(pairs):,} pairs: --table pairs, or as CSV or JSON.")
     return tuple(sentences)
 
 
 def _verdict(
-    table: ScoreTable,
-    ranked: Mapping[str, list[Row]],
-    pairs: Mapping[str, list[Row]],
-    *,
-    has_power: bool,
+    table: ScoreTable, ranked: Mapping[str, list[Row]], pairs: Sequence[Row], *, has_power: bool
 ) -> tuple[str, ...]:
     """Say who is best by the metric to judge by, and by how many of all."""
     metric = judged_by(table.metrics)
@@ -223,18 +211,14 @@ def _verdict(
     best, *others = rivals.values or [GOLD]
     if not others:
         return tuple(rivals.sentences())
-    of = {(pair["a"], pair["b"]): pair for pair in pairs[metric]}
-    nearest = _next_minus_best(of, best, others[0])
+    nearest = _minus(pairs, others[0], best)
+    apart = {frozenset((pair["a"], pair["b"])) for pair in pairs if pair["better"]}
     sentences = replace(
         rivals,
         ci=nearest["ci"],
         p=nearest["p_corrected"],
-        comparisons=len(of),
-        unlike=frozenset(
-            b if a == best else a
-            for (a, b), pair in of.items()
-            if best in (a, b) and pair["better"]
-        ),
+        comparisons=len(pairs),
+        unlike=frozenset(system for system in others if {system, best} in apart),
         has_power=has_power,
     ).sentences()
     if len(ranked) > 1:
@@ -276,34 +260,31 @@ def _compare_metric(
 ) -> tuple[list[Row], list[Row]]:
     """Return the rows of a metric's systems, best first, and those of its pairs."""
     scores = {row.system: row.metrics[metric] for row in table.systems}
+    losses = {system: score.loss for system, score in scores.items()}
     direction = next(iter(scores.values())).direction
-    values = {system: rounded(score.value) for system, score in scores.items()}
-    losses = {system: as_loss(v, direction) for system, v in values.items() if v is not None}
     pairs: list[Row] = []
     for (a, b), test in zip(combinations(scores, 2), tests, strict=True):
         better = None
-        if test.p_corrected is not None and test.p_corrected <= alpha:
+        if test.difference is not None and (test.p_corrected or 0.0) <= alpha:
+            is_lower = test.difference < 0
+            better = a if is_lower == (direction == "lower") else b
             if direction == "toward_1":
-                better = min(a, b, key=lambda system: abs((scores[system].value or 0.0) - 1))
-            else:
-                better = a if ((test.difference or 0.0) < 0) == (direction == "lower") else b
+                better = min(a, b, key=losses.__getitem__)
         row = {"metric": metric, "a": a, "b": b, **asdict(test), "better": better}
-        pairs.append(row | {"value_a": values[a], "value_b": values[b], "direction": direction})
-    ranking = sorted(losses, key=losses.__getitem__)
-    groups = letters(ranking, [(p["a"], p["b"]) for p in pairs if p["better"] is not None])
+        row |= {"value_a": scores[a].value, "value_b": scores[b].value, "direction": direction}
+        pairs.append(row)
+    ranking = sorted(scores, key=losses.__getitem__)  # those without a value last
+    known = [system for system in ranking if scores[system].value is not None]
+    groups = letters(known, [(pair["a"], pair["b"]) for pair in pairs if pair["better"]])
     for pair in pairs:
         pair |= {f"letters_{side}": groups.get(pair[side], "") for side in "ab"}
-    systems: list[Row] = [
-        {
-            **{"system": system, "metric": metric, "value": values[system]},
-            **{"letters": groups.get(system, ""), "documents": scores[system].documents},
-            "rank": sum(other < losses[system] for other in losses.values()) + 1
-            if system in losses
-            else None,
-            "direction": direction,
-        }
-        for system in [*ranking, *(system for system in scores if system not in losses)]
-    ]
+    systems: list[Row] = []
+    for system in ranking:
+        place = sum(loss < losses[system] for loss in losses.values()) + 1
+        row = {"system": system, "metric": metric, "value": rounded(scores[system].value)}
+        row |= {"letters": groups.get(system, ""), "documents": scores[system].documents}
+        row |= {"rank": place if system in groups else None, "direction": direction}
+        systems.append(row)
     return systems, pairs
 
 
