@@ -29,6 +29,7 @@ TIE = 1e-11
 
 DRAWN_AT_ONCE = 1 << 20
 ROWS_AT_ONCE = 512
+EVERY = slice(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,34 +52,29 @@ class PairedTest:
 class _Sides:
     """Both systems of ``p`` pairs on ``d`` documents; 0 where the pair is undefined."""
 
-    a_sums: Floats  # (p, d) weight × value
-    a_weights: Floats  # (p, d)
-    b_sums: Floats  # (p, d)
-    b_weights: Floats  # (p, d)
+    sums: Floats  # (2, p, d) weight × value
+    weights: Floats  # (2, p, d)
 
-    def subset(
-        self, pairs: Booleans | Integers, documents: Booleans | slice = slice(None)
-    ) -> _Sides:
+    def subset(self, pairs: Integers | Booleans, documents: Booleans | slice) -> _Sides:
         """Keep some of the pairs, in this order, on some of the documents."""
-        columns = (self.a_sums, self.a_weights, self.b_sums, self.b_weights)
-        return _Sides(*(x[pairs][:, documents] for x in columns))
+        return _Sides(*(x[:, pairs][..., documents] for x in (self.sums, self.weights)))
 
     def differences(self, counts: Floats) -> Floats:
         """Return the differences (n, p) when documents occur ``counts`` (n, d) times.
 
         NaN where none of them is defined.
         """
-        a = ratio(counts @ self.a_sums.T, counts @ self.a_weights.T)
-        return a - ratio(counts @ self.b_sums.T, counts @ self.b_weights.T)
+        a, b = ratio(counts @ self.sums.swapaxes(1, 2), counts @ self.weights.swapaxes(1, 2))
+        difference: Floats = a - b
+        return difference
 
     def distances(self, swaps: NDArray[np.int8]) -> Floats:
         """Return the absolute differences (n, p) when documents change sides where ``swaps`` is 1.
 
         Weights are added, never taken away: light documents count beside heavy ones.
         """
-        a = np.hstack([self.a_sums, self.b_sums]), np.hstack([self.a_weights, self.b_weights])
-        b = np.hstack([self.b_sums, self.a_sums]), np.hstack([self.b_weights, self.a_weights])
-        return np.abs(_Sides(*a, *b).differences(np.hstack([1.0 - swaps, swaps])))
+        both = _Sides(*(np.dstack([x, x[::-1]]) for x in (self.sums, self.weights)))
+        return np.abs(both.differences(np.hstack([1.0 - swaps, swaps])))
 
     def scales(self) -> tuple[Floats, Floats]:
         """Return the size of the values (p,), and the spread (p,) of differences over all swaps.
@@ -86,11 +82,11 @@ class _Sides:
         The spread is the standard deviation, to first order; exactly where both systems weigh a
         document alike. No swap changes it.
         """
-        a, b = self.a_weights.sum(1), self.b_weights.sum(1)
-        mean = (self.a_sums + self.b_sums).sum(1) / (a + b)
-        gaps = self.a_sums - self.b_sums - mean[:, None] * (self.a_weights - self.b_weights)
-        sizes = np.abs(self.a_sums).sum(1) / a + np.abs(self.b_sums).sum(1) / b
-        return sizes, 2 * np.sqrt((gaps**2).sum(1)) / (a + b)
+        weight = self.weights.sum(2)  # (2, p)
+        mean = self.sums.sum((0, 2)) / weight.sum(0)
+        a, b = self.sums - mean[:, None] * self.weights
+        sizes = (np.abs(self.sums).sum(2) / weight).sum(0)
+        return sizes, 2 * np.sqrt(((a - b) ** 2).sum(1)) / weight.sum(0)
 
 
 def paired_tests(
@@ -143,9 +139,8 @@ def paired_tests(
     is_defined = ~np.isnan(values) & (weights > 0)  # (s, d)
     is_common = is_defined[first] & is_defined[second]  # (p, d)
     sums = np.where(is_defined, values, 0.0) * weights  # (s, d)
-    sides = _Sides(
-        *(np.where(is_common, x[i], 0.0) for i in (first, second) for x in (sums, weights))
-    )
+    both = np.stack([first, second])
+    sides = _Sides(*(np.where(is_common, x[both], 0.0) for x in (sums, weights)))
     n_common = is_common.sum(1)  # (p,)
     difference = sides.differences(np.ones((1, values.shape[1])))[0]  # (p,)
     low, high = _intervals(sides, difference, n_common, rng)
@@ -212,8 +207,8 @@ def _intervals(
     """Percentile intervals (p,) that hold the difference, NaN where there are too few documents."""
     is_enough = n_common >= MIN_DOCUMENTS
     bounds = np.full((2, len(n_common)), np.nan)
-    kept = sides.subset(is_enough)
-    counts = resampled_documents(sides.a_sums.shape[1], rng)
+    kept = sides.subset(is_enough, EVERY)
+    counts = resampled_documents(sides.sums.shape[2], rng)
     at_once = min(ROWS_AT_ONCE, DRAWN_AT_ONCE // counts.shape[1])
     drawn = np.concatenate(
         [
@@ -237,12 +232,12 @@ def _p_values(
     at = np.flatnonzero(n_common)
     if not len(at):
         return p, corrected
-    sizes, spread = sides.subset(at).scales()
+    sizes, spread = sides.subset(at, EVERY).scales()
     least = np.abs(difference[at]) - TIE * sizes
     spread[spread <= TIE * sizes] = np.inf  # no swap makes any difference
     order = np.argsort(least / spread, kind="stable")  # the nearest first
     at, least, z, spread = at[order], least[order], (least / spread)[order], spread[order]
-    tested = sides.subset(at)
+    tested = sides.subset(at, EVERY)
     own, joint = np.zeros((2, len(at)), dtype=np.int64)
     for swaps in swaps_of(n_documents, rng):
         for rows in portions(len(swaps), DRAWN_AT_ONCE // len(at)):

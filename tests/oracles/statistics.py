@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import combinations, product
 
+from scipy.stats import kendalltau, rankdata
+
 Row = Sequence[float | None]
 Matrix = Sequence[Row]
 
@@ -42,41 +44,14 @@ def _deviations(x: Sequence[float]) -> list[Fraction]:
     return [value - mean for value in exact]
 
 
-def average_ranks(x: Sequence[float]) -> list[float]:
-    """1 is the smallest; tied values share the mean of the ranks they take."""
-    ordered = sorted(x)
-    return [
-        sum(rank for rank, other in enumerate(ordered, start=1) if other == value)
-        / ordered.count(value)
-        for value in x
-    ]
-
-
 def spearman(x: Row, y: Row) -> float | None:
     a, b = common(x, y)
-    return None if is_undefined(a, b) else pearson(average_ranks(a), average_ranks(b))
+    return None if is_undefined(a, b) else pearson(rankdata(a).tolist(), rankdata(b).tolist())
 
 
 def kendall(x: Row, y: Row) -> float | None:
-    """tau-b = (C - D) / sqrt((C + D + only y tied) (C + D + only x tied))."""
     a, b = common(x, y)
-    if is_undefined(a, b):
-        return None
-    concordant = discordant = x_tied = y_tied = 0
-    for i, j in combinations(range(len(a)), 2):
-        same_x, same_y = a[i] == a[j], b[i] == b[j]
-        if same_x and same_y:
-            continue
-        if same_x:
-            x_tied += 1
-        elif same_y:
-            y_tied += 1
-        elif (a[i] < a[j]) == (b[i] < b[j]):
-            concordant += 1
-        else:
-            discordant += 1
-    untied = concordant + discordant
-    return (concordant - discordant) / math.sqrt((untied + x_tied) * (untied + y_tied))
+    return None if is_undefined(a, b) else float(kendalltau(a, b).statistic)
 
 
 COEFFICIENTS: dict[str, Callable[[Row, Row], float | None]] = {
@@ -215,16 +190,6 @@ def williams_t(r12: float, r13: float, r23: float, n: int) -> float:
     return (r12 - r13) * math.sqrt(
         (n - 1) * (1 + r23) / (2 * (n - 1) / (n - 3) * determinant + mean**2 * (1 - r23) ** 3)
     )
-
-
-def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
-    """Smallest level at which the step-up procedure rejects each hypothesis."""
-    n = len(p_values)
-    ordered = sorted(p_values)
-    return [
-        min(1.0, min(ordered[k] * n / (k + 1) for k in range(n) if ordered[k] >= p))
-        for p in p_values
-    ]
 
 
 def mean_of_pairs(pairs: Sequence[tuple[float, float]]) -> float:

@@ -63,10 +63,6 @@ def test_pooled_scores_over_resampled_documents():
         assert_allclose(row, 1 - repeated[:, 0] / repeated[:, 1], atol=1e-11)
 
 
-def mean_of(documents):
-    return sum(v * w for v, w in documents) / sum(w for _, w in documents)
-
-
 def test_contributions_are_pseudo_values_that_average_to_the_score():
     rng = np.random.default_rng(2)
     values = rng.normal(size=(3, 5))
@@ -77,7 +73,7 @@ def test_contributions_are_pseudo_values_that_average_to_the_score():
     weights = rng.uniform(1, 3, size=values.shape)
     weighted = MeanOverDocuments(values, weights)
     documents = list(zip(values[1], weights[1], strict=True))
-    expected = oracle.pseudo_values(documents, mean_of)
+    expected = oracle.pseudo_values(documents, oracle.mean_of_pairs)
     assert_allclose(weighted.contributions[1], expected, atol=1e-10)
     assert_array_equal(np.isnan(weighted.contributions), np.isnan(values))
     equal = MeanOverDocuments(values, np.full(values.shape, 2.0))

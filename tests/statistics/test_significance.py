@@ -1,4 +1,4 @@
-"""Tests of differences between metrics; those between systems are in studies/test_comparison.py."""
+"""Tests of differences between metrics; those between systems are in test_paired.py."""
 
 from __future__ import annotations
 
@@ -7,12 +7,9 @@ from itertools import product
 import numpy as np
 import pytest
 import scipy.stats
-from hypothesis import given
-from hypothesis import strategies as st
-from numpy.testing import assert_allclose
 
 from reffree.statistics.coefficients import COEFFICIENTS, correlation
-from reffree.statistics.significance import benjamini_hochberg, permutation_test, williams
+from reffree.statistics.significance import permutation_test, williams
 from tests.oracles import statistics as oracle
 from tests.statistics.helpers import NAN, simulated
 
@@ -117,17 +114,6 @@ def test_williams_knows_what_is_undefined(arguments, reason):
     assert found.p is None
     assert found.t is None
     assert reason in found.reason
-
-
-@given(st.lists(st.one_of(st.just(None), st.floats(0, 1)), max_size=12))
-def test_benjamini_hochberg_equals_its_definition(p_values):
-    found = benjamini_hochberg(p_values)
-    defined = [p for p in p_values if p is not None]
-    assert [p is None for p in found] == [p is None for p in p_values]
-    kept = [p for p in found if p is not None]
-    assert_allclose(kept, oracle.benjamini_hochberg(defined))
-    if defined:
-        assert_allclose(kept, scipy.stats.false_discovery_control(defined))
 
 
 # Simulations: the full one is benchmarks/interval_coverage.py.
