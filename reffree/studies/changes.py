@@ -111,8 +111,8 @@ def changes_since(
             here, there = (as_loss(mean, direction) for mean in means)
             if test.p_corrected <= alpha:
                 change = "worse" if here > there else "better"
-        row = {"system": system, "metric": metric, "now": means[0], "before": means[1]}
-        rows.append(row | asdict(test) | {"change": change, "direction": direction})
+        own = {"system": system, "metric": metric, "now": means[0], "before": means[1]}
+        rows.append(own | asdict(test) | {"change": change, "direction": direction})
     changes = Table.of("changes", "Every system then and now", FIELDS, rows)
     worse = worse_systems(changes)
     verdict = (
