@@ -176,8 +176,8 @@ def table(results: dict[str, Any]) -> str:
             "model | cards × hosts | one cache | whole run | a cache a host | whole run", scaled, 1
         ),
         "",
-        "Every card has a thread, and threads take turns at Python; were they processes, they would "
-        "not. MPNet-base on eight of these cards, with the cache and without:",
+        "Every card has a thread, and threads take turns at Python; were they processes, they "
+        "would not. MPNet-base on eight of these cards, with the cache and without:",
         "",
         *markdown("tokens | vectors | a process a card | a thread a card", threaded, 2),
         "",
