@@ -16,8 +16,27 @@ if TYPE_CHECKING:
     from reffree.studies.run import Finished
 
 
+def _list_configs(ctx: click.Context, param: click.Parameter, is_wanted: bool) -> None:
+    """Name the configurations that ship with reffree, and end the command."""
+    if is_wanted and not ctx.resilient_parsing:
+        from reffree.studies.config import shipped_configs
+
+        configs = shipped_configs()
+        for name, about in configs.items():
+            tell(f"{name.ljust(max(map(len, configs)))}  {about}")
+        ctx.exit()
+
+
 @click.command(cls=PagedCommand, name="run")
-@click.argument("config", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("config")
+@click.option(
+    "--list",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_list_configs,
+    help="Name the studies that ship with reffree, and stop.",
+)
 @click.option(
     "--corpus",
     "corpora",
@@ -32,15 +51,16 @@ if TYPE_CHECKING:
     help="Folder of the results.  [default: results/NAME, by the file's name field]",
 )
 @click.option("--fresh", is_flag=True, help="Run finished steps again.")
-def command(config: Path, corpora: tuple[str, ...], output: Path | None, fresh: bool) -> None:
+def command(config: str, corpora: tuple[str, ...], output: Path | None, fresh: bool) -> None:
     """Run the studies of a YAML file and write results, tables and pages into a folder.
 
-    Every field is checked before anything runs. Interrupted, it goes on where it stopped: finished
-    steps are kept as long as settings and files stay the same, and so are embeddings.
+    CONFIG is such a file, or one of --list by its name: reffree run arp-tables. Every field is
+    checked before anything runs. Interrupted, it goes on where it stopped: finished steps are kept
+    as long as settings and files stay the same, and so are embeddings.
     """
-    from reffree.studies.config import load_config
+    from reffree.studies.config import find_config, load_config
 
-    loaded = load_config(config, files_by_name(corpora, "--corpus") or None)
+    loaded = load_config(find_config(config), files_by_name(corpora, "--corpus") or None)
     folder = output or Path("results") / loaded.name
 
     from reffree.report.render import render

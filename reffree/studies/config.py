@@ -23,11 +23,21 @@ from reffree.formats.source import Source
 from reffree.studies import STUDIES, find_study
 from reffree.util.bounds import Seed
 from reffree.util.declare import check_names, expectation, options_model, options_of
-from reffree.util.errors import InputError, Place, ReffreeError, located, shorten
+from reffree.util.errors import (
+    InputError,
+    Place,
+    ReffreeError,
+    UnknownNameError,
+    located,
+    shorten,
+)
 
 FILE_NAME = re.compile(r"\w[\w .+=,-]*(?<! )")
 MOST_NAME = 200  # bytes, before the ending
 MOST_BITS = 4_096  # of a whole number: no field takes one as large
+
+SHIPPED = Path(__file__).parents[1] / "configs"
+"""The papers' own studies, and a small one of all kinds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +78,24 @@ class _File(BaseModel):
     studies: list[dict[str, Any]] = Field(min_length=1)
 
 
+def shipped_configs() -> dict[str, str]:
+    """Return what each configuration that ships with reffree is about, by its name."""
+    return {
+        path.stem: path.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
+        for path in sorted(SHIPPED.glob("*.yaml"))
+    }
+
+
+def find_config(name: str) -> Path:
+    """Return the path of a file, or of the configuration of that name that ships with reffree."""
+    path = Path(name)
+    if path.suffix or path.name != name or path.is_file():
+        return path
+    if name not in (shipped := shipped_configs()):
+        raise UnknownNameError("configuration", name, shipped)
+    return SHIPPED / f"{name}.yaml"
+
+
 def load_config(path: Path | str, corpora: Mapping[str, str] | None = None) -> Config:
     """Read a file; ``corpora`` (name → file) takes the place of those it names.
 
@@ -80,7 +108,7 @@ def load_config(path: Path | str, corpora: Mapping[str, str] | None = None) -> C
             raise InputError(
                 f"{type(data).__name__} at the top",
                 expected="fields such as name, corpora and studies",
-                remedy="see configs/smoke.yaml",
+                remedy="see the config.yaml that reffree run smoke writes",
             )
         top = _validated(_File, data, "")
     given = top.corpora if corpora is None else corpora

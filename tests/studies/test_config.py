@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import sys
 from dataclasses import fields
 from pathlib import Path
 
@@ -11,13 +14,14 @@ import yaml
 
 import reffree.studies
 from reffree.studies import STUDIES, find_study
-from reffree.studies.config import load_config
+from reffree.studies.config import find_config, load_config
 from reffree.studies.keywords import StudyKeywords
 from reffree.studies.study import StudySettings
 from reffree.util.declare import options_of
-from reffree.util.errors import InputError, OptionError
+from reffree.util.errors import InputError, OptionError, UnknownNameError
 
 CONFIGS = Path(__file__).parents[2] / "configs"
+PACKAGE = Path(reffree.studies.__file__).parents[1]
 SMALL = {
     "name": "small",
     "corpora": ["demo"],
@@ -41,6 +45,34 @@ def test_shipped_files_are_valid_and_resolve_to_themselves(path, write):
     assert config.name == path.stem
     again = load_config(write(yaml.safe_dump(config.to_dict(), sort_keys=False)))
     assert again == config
+
+
+def test_files_are_run_by_name_without_a_checkout(tmp_path, environment):
+    """The package alone, as a wheel holds it."""
+    shutil.copytree(PACKAGE, tmp_path / "site" / "reffree", symlinks=False)
+    (tmp_path / "work").mkdir()
+
+    def reffree(*args: str) -> subprocess.CompletedProcess[str]:
+        env = {**environment, "PYTHONPATH": str(tmp_path / "site")}
+        command = [sys.executable, "-m", "reffree", *args]
+        return subprocess.run(
+            command, cwd=tmp_path / "work", env=env, capture_output=True, text=True, timeout=300
+        )
+
+    listed = reffree("run", "--list").stdout.splitlines()
+    assert [line.split()[0] for line in listed] == sorted(p.stem for p in CONFIGS.glob("*.yaml"))
+    assert all(line.endswith(".") for line in listed)
+    assert reffree("run", "transfer").stderr.startswith("reffree: error: meetings.jsonl: found no")
+
+
+def test_a_file_goes_before_what_ships_and_a_misspelt_name_is_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert find_config("density").parent != Path()
+    Path("density").write_text("name: mine")
+    assert find_config("density") == Path("density")
+    with pytest.raises(UnknownNameError, match="'arp-table'; did you mean 'arp-tables'"):
+        find_config("arp-table")
+    assert find_config("arp-table.yaml") == Path("arp-table.yaml")  # which is not there
 
 
 def test_the_smoke_study_has_every_study_that_needs_one_encoder_and_one_corpus():
