@@ -43,6 +43,7 @@ LIMITS = {
     "input_bytes": 4 * 1024**3,  # of all that one call reads, once it is unpacked
     "input_rows": 2_000_000,  # lines of files, rows of tables, of all that one call reads
     "input_units": 10_000_000,  # of documents without text, which only segmentations tell of
+    "explained_units": 5_000,  # of a document for --explain, whose time grows with their square
     "null_draws": 100_000,  # of --null; p is known to 1 in as many
 }
 
