@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import logging
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 import click
 
-from reffree.util.errors import visible
+from reffree.util.errors import shorten, visible
 
 
 def tell(text: str, *, err: bool = False) -> None:
@@ -29,7 +30,7 @@ def tell_usage(error: click.ClickException) -> None:
     said = io.StringIO()
     error.show(said)
     for line in said.getvalue().removesuffix("\n").split("\n"):
-        tell(line, err=True)
+        tell(re.sub(r"\S{200,}", lambda word: shorten(word[0]), line), err=True)
 
 
 class _LogHandler(logging.Handler):
