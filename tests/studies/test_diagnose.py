@@ -386,14 +386,6 @@ def test_without_any_segmentation_a_sentence_says_so():
         diagnosed(*corpus_of(2, gold=False))
 
 
-def test_systems_without_an_expected_pk_cannot_be_chosen_from():
-    documents = [
-        Document.build(f"d{i}", ["a", "b"], systems={"x": [1, 1], "y": [2]}) for i in range(2)
-    ]
-    with pytest.raises(InputError, match=r"no system with an expected_pk.*--source"):
-        diagnosed(Corpus(tuple(documents)), [np.eye(2)] * 2)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
