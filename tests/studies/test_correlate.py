@@ -15,7 +15,7 @@ from reffree.encoders.embed import corpus_vectors, distinct_texts
 from reffree.encoders.options import EncoderOptions
 from reffree.evaluate.result import Field, Table
 from reffree.evaluate.score import score
-from reffree.metrics.registry import DEFAULT
+from reffree.metrics.registry import STUDIED
 from reffree.report.render import render
 from reffree.statistics.resampling import resampled_documents
 from reffree.studies import correlate, encoders
@@ -239,8 +239,8 @@ def test_texts_and_documents_are_there_for_the_report(result):
 def test_missing_kinds_of_metrics_are_filled_in():
     usual = ("pk", "windowdiff", "boundary_similarity")
     assert case_settings({"metrics": ["arp_pair"]}).metrics == ("arp_pair", *usual)
-    assert case_settings({"metrics": ["pk"]}).metrics == (*DEFAULT, "pk")
-    assert case_settings({}).metrics == (*DEFAULT, *usual)
+    assert case_settings({"metrics": ["pk"]}).metrics == (*STUDIED, "pk")
+    assert case_settings({}).metrics == (*STUDIED, *usual)
 
 
 def test_stages_are_timed_and_told():

@@ -16,7 +16,7 @@ from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import corpus_vectors
 from reffree.evaluate.metric_set import choose_metrics
 from reffree.evaluate.result import Result
-from reffree.metrics.registry import DEFAULT
+from reffree.metrics.registry import STUDIED
 from reffree.report.render import render
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.diagnose import RULES, diagnose
@@ -254,7 +254,7 @@ def test_risen_is_one_zero_or_half(after, before):
 
 
 def test_topics_are_noticed_and_noise_is_not():
-    names = (*DEFAULT, "arp_std:p=1")
+    names = (*STUDIED, "arp_std:p=1")
     clear = noticed_by(*corpus_of(12), names)
     assert {each.verdict for each in clear.values()} == {NOTICES}
     assert all(each.gap > 0 and each.resolution < 1 for each in clear.values())
