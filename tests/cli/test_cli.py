@@ -228,7 +228,7 @@ def test_csv_markdown_and_latex(run, write_corpus, tmp_path):
     assert r"\begin{tabular}{lrrrrrrr}" in latex
     assert r"late\_100\% & 12 &" in latex
     assert r"\textbf{" in latex
-    assert latex.count(r"\\") == 3
+    assert latex.count(r"\\") == 6  # two tables
 
 
 def test_per_document_and_segment_tables(run, write_corpus):
