@@ -108,6 +108,21 @@ def table(results: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def write_results(rows: list[dict[str, Any]], arguments: argparse.Namespace) -> None:
+    """Keep what was measured so far in place of earlier figures of the same commands."""
+    if arguments.share != 1:
+        return
+    earlier = json.loads(RESULTS.read_text())["rows"] if RESULTS.exists() else []
+    new = {(row["input"], row["command"]): row for row in [*earlier, *rows]}
+    order = [(shape, command) for shape in SHAPES for command in COMMANDS]
+    results = {
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "rows": [new[key] for key in order if key in new],
+    }
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+
+
 def main() -> None:
     """Measure everything, or print the table of the last run."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -136,9 +151,7 @@ def main() -> None:
                 row = {"input": name, "command": command, **measured(given, arguments.seconds)}
                 print(row, flush=True)
                 rows.append(row)
-    if arguments.share == 1 and not arguments.command and not arguments.shape:
-        results = {"python": platform.python_version(), "machine": platform.machine(), "rows": rows}
-        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+                write_results(rows, arguments)
 
 
 if __name__ == "__main__":
