@@ -178,7 +178,7 @@ def gain_table(y: ArrayLike, K: float, order: Order | None = None) -> Table:
 def evidence_table(y: ArrayLike, K: float, order: Order | None = None) -> Table:
     """Gain less the mean gain of the stretches of the same length, both in the same order.
 
-    Where segments have more than four steps on average, that less 2 stands for the 2 in L / (L + 2).
+    Where segments have more than four steps on average, that less 2 stands for 2 in L / (L + 2).
     """
     gain = gain_table(y, K, order)
     within = max(2.0, len(gain_lengths(gain)) / K - 2)

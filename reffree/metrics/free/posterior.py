@@ -6,10 +6,10 @@ meetings, 1 for articles, 2 for chats and stories, 12 for Choi's artificial text
 
 The weights were chosen on twelve corpora (those of ``benchmarks/truth.py``) by correlation with Pk
 over systems that read no vectors, that seek coherence in them, and all. Vectors were tried at 0.35
-to 1, words at 1 to 3, gains at 0.2 to 1: of most of these the mean correlation lies between .845 and
-.857. Numbers of segments and `LEVEL_STEPS` were chosen on eighteen, some spliced from these: tried
-were 3.4 to 4.6 segments of 15 units, slopes of 0 to 0.25, deviations of 0.4 to 0.8, steps of 8 to
-30, for the mean correlation where none loses more than .02 and gold stays before blind cuts.
+to 1, words at 1 to 3, gains at 0.2 to 1: of most of these the mean correlation lies between .845
+and .857. Numbers of segments and `LEVEL_STEPS` were chosen on eighteen, some spliced from these:
+tried were 3.4 to 4.6 segments of 15 units, slopes of 0 to 0.25, deviations of 0.4 to 0.8, steps of
+8 to 30, for the mean correlation where none loses more than .02 and gold stays before blind cuts.
 """
 
 from __future__ import annotations
