@@ -7,10 +7,12 @@ import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import click
 
 from reffree.util.errors import visible
+from reffree.util.progress import ProgressLines
 
 
 def tell(text: str, *, err: bool = False) -> None:
@@ -67,9 +69,14 @@ def waiting(stage: str) -> Iterator[None]:
 
 @contextmanager
 def progress(stage: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Show a bar on standard error, if a person is watching it."""
+    """Show a bar on standard error if a person is watching it, else a line every some seconds."""
     if not sys.stderr.isatty():
-        yield lambda done: None
+        # A command's stages share one clock.
+        context = click.get_current_context(silent=True)
+        shared = {} if context is None else context.meta
+        lines = shared.setdefault("reffree.lines", ProgressLines(partial(tell, err=True)))
+        with lines(stage, total) as advance:
+            yield advance
         return
     from rich.console import Console
     from rich.progress import (
