@@ -232,6 +232,11 @@ def table(results: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def summary(results: dict[str, Any]) -> str:
+    """Markdown of the contestants, without the plans of batches."""
+    return table(results).split("\n\nBatch plans")[0]
+
+
 def main() -> None:
     """Run everything, or print the table of the last run."""
     parser = argparse.ArgumentParser(description=__doc__)

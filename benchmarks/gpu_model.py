@@ -88,7 +88,7 @@ def predict_scaling() -> Iterator[dict[str, Any]]:
 
 
 def predict_threads(cards: int = 8) -> Iterator[dict[str, Any]]:
-    """Cards of a host that threads of one process work with, as in all commands but embed."""
+    """Cards of a host that threads of one process work with, or processes."""
     for tokens in LENGTHS:
         one = encoding(MODELS[0], tokens, CARDS[0], "bfloat16")
         assert one is not None
@@ -162,25 +162,22 @@ def table(results: dict[str, Any]) -> str:
         *markdown(names, encoded, 2),
         "",
         "Scoring, hypotheses per second of documents of 500 units, the five metrics without a "
-        "search; digits are multiplied in the numbers that suit the card. One document whose "
-        "vectors are on the card, in a call that is waited for; and a corpus of them from the "
-        "host, so many documents together:",
+        "search. One document whose vectors are on the card, in a call that is waited for; and a "
+        "corpus of them from the host, so many documents together:",
         "",
-        *markdown(
-            "card | numbers | dimensions | hypotheses | one document | corpus | together", scored, 2
-        ),
+        *markdown("card | dimensions | hypotheses | one document | corpus | together", scored, 1),
         "",
         "Cards and hosts, A100 80GB SXM, bfloat16, 20 tokens: units per second while encoding, and "
         "of a whole run, which first looks every unit up. Several cards of a host write one cache, "
         "and so does Ray's driver for all hosts; the next two columns are for a part of the corpus "
-        "and a cache of its own for every host, merged afterwards (`reffree cache merge`):",
+        "and a cache of its own for every host:",
         "",
         *markdown(
             "model | cards × hosts | one cache | whole run | a cache a host | whole run", scaled, 1
         ),
         "",
-        "`embed` has a process for every card, other commands a thread, and threads take turns at "
-        "Python; MPNet-base on eight of these cards, with the cache and without:",
+        "Every card has a thread, and threads take turns at Python; were they processes, they "
+        "would not. MPNet-base on eight of these cards, with the cache and without:",
         "",
         *markdown("tokens | vectors | a process a card | a thread a card", threaded, 2),
         "",
@@ -213,6 +210,11 @@ def _calibrated(found: dict[str, Any]) -> str:
         f"takes {found['row_microseconds']:.0f} µs for a row and "
         f"{found['byte_nanoseconds']:.1f} ns for each of its bytes."
     )
+
+
+def summary(results: dict[str, Any]) -> str:
+    """Markdown of encoding on each card."""
+    return table(results).split("\n\nScoring, hypotheses")[0]
 
 
 def main() -> None:

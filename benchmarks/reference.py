@@ -207,6 +207,11 @@ def table(results: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def summary(results: dict[str, Any]) -> str:
+    """Markdown of one document's hypotheses."""
+    return table(results).split("\n\nGrowth")[0]
+
+
 def main() -> None:
     """Run everything, or print the table of the last run."""
     parser = argparse.ArgumentParser(description=__doc__)

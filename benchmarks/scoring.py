@@ -252,6 +252,23 @@ def table(results: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def summary(results: dict[str, Any]) -> str:
+    """Markdown of what one hypothesis takes with vectors of 384 numbers."""
+    lines = [
+        "| units | hypotheses | ms a hypothesis | NumPy ms | ratio | peak MB |",
+        "|--:|--:|--:|--:|--:|--:|",
+    ]
+    for row in sorted(results["rows"], key=lambda row: (row["n"], row["hypotheses"])):
+        if row["d"] == 384 and row["hypotheses"] in (10, 100, 1000, 10_000):
+            names = ("reffree_ms", "numpy_ms", "ratio_to_numpy", "peak_mb")
+            cells = [f"{row['n']:,}", f"{row['hypotheses']:,}", *(f"{row[x]:,.4g}" for x in names)]
+            lines.append(f"| {' | '.join(cells)} |")
+    posteriors = [f"{row['posterior_ms']:,.0f} ({row['n']:,})" for row in results["expected"]]
+    return "\n".join(
+        [*lines, "", f"The posterior of expected errors, ms (units): {', '.join(posteriors)}."]
+    )
+
+
 def main() -> None:
     """Run everything, or print the table of the last run."""
     parser = argparse.ArgumentParser(description=__doc__)

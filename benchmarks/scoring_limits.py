@@ -162,6 +162,11 @@ def table(results: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def summary(results: dict[str, Any]) -> str:
+    """Return how time grows and what bounds it."""
+    return table(results).split("\n\n| step")[0]
+
+
 def main() -> None:
     """Run everything, or print the table of the last run."""
     parser = argparse.ArgumentParser(description=__doc__)

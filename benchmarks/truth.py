@@ -207,6 +207,31 @@ def table(results: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def summary(results: dict[str, Any]) -> str:
+    """Markdown of Pearson with Pk: of expected Pk by pool, of others over all systems."""
+    pearson = {
+        (r["corpus"], _short(r["encoder"]), r["pool"], r["metric"]): r["agreement"]["pk"][
+            "pearson"
+        ][0]
+        for r in results["rows"]
+    }
+    others = ("expected_pk:length", "arp_cos", "arp_pair", "silhouette", "segrefree", "n_segments")
+    lines = [
+        "Pearson with Pk; of `expected_pk` over independent, cohesion-seeking and all systems, of "
+        "the others over all:",
+        "",
+        f"| corpus | encoder | expected_pk | {' | '.join(others)} |",
+        "|:--|:--|--:|" + "--:|" * len(others),
+    ]
+    for corpus, encoder in dict.fromkeys((corpus, encoder) for corpus, encoder, *_ in pearson):
+        every = "given" if (corpus, encoder, "given", "expected_pk") in pearson else "all"
+        pools = POOLS if every == "all" else (every,)
+        own = " / ".join(_number(pearson[corpus, encoder, p, "expected_pk"]) for p in pools)
+        cells = [_number(pearson.get((corpus, encoder, every, name))) for name in others]
+        lines.append(f"| {corpus} | {encoder} | {own} | {' | '.join(cells)} |")
+    return "\n".join([*lines, "", "![Pearson correlation with Pk](results/truth.svg)"])
+
+
 def _matrix(rows: list[dict[str, Any]], gold: str, *, intervals: bool = False) -> list[str]:
     """Corpora and pools down, metrics across."""
     places = list(dict.fromkeys((r["corpus"], _short(r["encoder"]), r["pool"]) for r in rows))
