@@ -41,7 +41,9 @@ def command(baseline: Path | None, **given: Any) -> None:  # noqa: ANN401  (valu
     """Compare systems with each other, or with themselves before."""
     options = given_options(DECLARATION, given)
     before = [] if baseline is None else [str(baseline)]
-    out = Output.of(given["output_format"], given["output"], input_files(given, *before))
+    out = Output.of(
+        given["output_format"], given["output"], input_files(given, *before), command="compare"
+    )
     corpus, vectors = read_inputs(given, options)
     if baseline is None:
         with waiting("Loading"):

@@ -60,7 +60,7 @@ def command(
     if save is not None:
         _save(save)
         return
-    out = Output.of(output_format, output)
+    out = Output.of(output_format, output, command="score")
     encoding = {name: value for name, value in encoding.items() if value not in (None, ())}
     check_encoding(encoding, None)
 

@@ -13,7 +13,7 @@ from reffree.cli.completion import complete
 from reffree.cli.declaration import Declaration, Unknown, read_declaration
 from reffree.cli.help_page import PagedCommand, SectionOption
 from reffree.cli.messages import progress, waiting
-from reffree.cli.output import Output, require_charts
+from reffree.cli.output import Output
 from reffree.cli.reading import (
     INPUT_OPTIONS,
     OUTPUT_OPTIONS,
@@ -172,7 +172,9 @@ def run_study(declaration: Declaration, given: Mapping[str, Any]) -> None:
         if each.name in options and _is_mapping(plain_type(each.hint)[0])
     }
     beside = [file for files in named.values() for file in files.values()]
-    out = Output.of(given["output_format"], given["output"], input_files(given, *beside))
+    inputs = input_files(given, *beside)
+    command = declaration.function
+    out = Output.of(given["output_format"], given["output"], inputs, command=command)
     check_encoding(options, given.get("embeddings"))
     reads_text = any(each.name in ENCODER for each in declaration.options)
     corpora = read_corpora(given, text_needed=reads_text)
@@ -183,10 +185,6 @@ def run_study(declaration: Declaration, given: Mapping[str, Any]) -> None:
     options |= {name: dict.fromkeys(corpora, files) for name, files in named.items()}
     if given.get("embeddings") is not None:
         options["embeddings"] = {c: read_vectors(corpora[c], given["embeddings"]) for c in corpora}
-    from reffree.report.charts import CHARTS
-
-    if out.format == "html" and declaration.function in CHARTS:
-        require_charts()  # before the work, not after it
     with waiting("Loading"):
         study = declaration.load()
     out.show(study(corpora, progress=progress, **options), given.get("table"))

@@ -8,15 +8,14 @@ from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import click
 
 from reffree.cli.messages import tell, tell_notes, waiting
 from reffree.report.grid import OUTPUT_FORMATS
 from reffree.util.atomic import check_stdout, check_writable, write_file, write_stdout
-from reffree.util.errors import InputError, shorten
-from reffree.util.optional import require
+from reffree.util.errors import shorten
 
 if TYPE_CHECKING:
     from reffree.evaluate.result import Result
@@ -36,8 +35,6 @@ ENDINGS = {
 WORSE = 3
 """Exit code of a result that is there, but worse than the user lets pass."""
 
-PAGE_PACKAGES = ("altair", "vl_convert")
-
 
 @dataclass(frozen=True, slots=True)
 class Output:
@@ -53,8 +50,13 @@ class Output:
         path: Path | None,
         inputs: Iterable[str] = (),
         formats: Sequence[str] = OUTPUT_FORMATS,
+        *,
+        command: str = "",
     ) -> Output:
-        """Choose one of the formats by the file's ending if none is given; spare the inputs."""
+        """Choose one of the formats by the file's ending if none is given; spare the inputs.
+
+        ``command`` is the one whose result it is, for whose page there must be what draws charts.
+        """
         if path is not None and str(path) == "-":
             path = None
         if path is None:
@@ -63,6 +65,11 @@ class Output:
             check_writable(path)  # before the work, not after it
             spare_inputs("-o", path, inputs)
         chosen = format or ("table" if path is None else _by_ending(path, formats))
+        if chosen == "html":
+            from reffree.report.charts import CHARTS, require_drawing
+
+            if command in CHARTS:
+                require_drawing(", or choose -f table, md, latex, csv or json, which do without")
         return cls(cast("OutputFormat", chosen), path)
 
     @property
@@ -133,17 +140,3 @@ def _is_same(path: Path, other: Path) -> bool:
         return path.samefile(other)
     except (OSError, ValueError):
         return False  # one is not there; reading or writing it says what is wrong
-
-
-def require_charts() -> Any:  # noqa: ANN401  (a module)
-    """Import what draws charts, or say what to install."""
-    return require(
-        "reffree.report.charts.drawing",
-        lambda name: InputError(
-            f"no installed {name}",
-            expected="the libraries that draw charts",
-            remedy="install them with pip install 'reffree[report]', or choose -f table, md, "
-            "latex, csv or json, which do without",
-        ),
-        PAGE_PACKAGES,
-    )

@@ -203,12 +203,24 @@ def test_notebooks_show_sentences_and_tables():
     shown = table._repr_html_()
     assert shown.count("<tr>") == 4
     assert shown.startswith(f"<p>{table.verdict[0]}")
+    assert table.plot().to_dict()["datasets"]["rows"]
     result = compare(corpus, metrics=["arp_pair", "pk"], embeddings=vectors)
     shown = result._repr_html_()
     assert shown.startswith(f"<p>{result.verdict[0]}")
-    assert shown.count("<table>") == 2
+    assert shown.count("<table") == 2
     value = result.table("systems").records(system="gold", metric="pk")[0]
-    assert f"<td>{value['value']:.3f} {value['letters']}</td>" in shown
+    assert f"<b>{value['value']:.3f}</b> <small>{value['letters']}</small>" in shown
+    assert result.table("pairs")._repr_html_().count("<table") == 1
+    long = replace(result.table("systems"), rows=result.table("systems").rows * 100, wide=None)
+    shown = long._repr_html_()
+    assert shown.count("<tr>") == 61
+    assert "540 more rows: see to_pandas()." in shown
+
+
+def test_names_in_notebooks_are_no_markup():
+    shown = synthetic.score(nasty=NASTY)._repr_html_()
+    assert "<img" not in shown
+    assert "&lt;/script&gt;&lt;img src=x" in shown
 
 
 def test_a_large_result_makes_a_page_of_bounded_size():
