@@ -291,7 +291,9 @@ def score(nasty=""):
 
 
 def transfer(nasty=""):
-    rows = crossed(trained_on=("alpha",), corpus=("beta", "delta", f"gamma{nasty}"), system=("scorer", "x"))
+    rows = crossed(
+        trained_on=("alpha",), corpus=("beta", "delta", f"gamma{nasty}"), system=("scorer", "x")
+    )
     rows = [row | {"bor": 0.5 + 0.2 * i, "w_f1": 0.4 + 0.1 * i} for i, row in enumerate(rows)]
     of = kinds("trained_on corpus system", number="bor w_f1")
     return result("transfer", [table("transfer", of, rows)], nasty=nasty)

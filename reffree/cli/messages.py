@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from functools import partial
 
 import click
 
-from reffree.util.errors import visible
+from reffree.util.errors import shorten, visible
 from reffree.util.progress import ProgressLines
 
 
@@ -31,7 +32,7 @@ def tell_usage(error: click.ClickException) -> None:
     said = io.StringIO()
     error.show(said)
     for line in said.getvalue().removesuffix("\n").split("\n"):
-        tell(line, err=True)
+        tell(re.sub(r"\S{200,}", lambda word: shorten(word[0]), line), err=True)
 
 
 class _LogHandler(logging.Handler):

@@ -135,7 +135,10 @@ def _large_files(given: Mapping[str, Any], options: Mapping[str, Any]) -> Shards
     from reffree.encoders.device import parse_ray
 
     is_remote = parse_ray(options.get("device")) is not None
-    size = sum(file.stat().st_size for path in given["corpora"] for file in _files(Path(path)))
+    try:
+        size = sum(file.stat().st_size for path in given["corpora"] for file in _files(Path(path)))
+    except (OSError, ValueError):
+        return None  # which reading them explains
     if not is_remote and size <= IN_MEMORY * psutil.virtual_memory().available:
         return None
     from reffree.formats.shards import Shards

@@ -27,6 +27,7 @@ from reffree.cli.reading import (
     read_corpus,
     read_vectors,
 )
+from reffree.util.atomic import check_new_folder
 from reffree.util.errors import counted
 
 if TYPE_CHECKING:
@@ -141,9 +142,8 @@ def train(kind: str, declaration: Declaration, given: Mapping[str, Any]) -> None
             options |= dict(zip(("splices", "calibration"), others, strict=True))
 
     # Torch is imported only once the input is known to be good.
-    from reffree.segmenters.trained.folder import check_target
 
-    check_target(given["folder"])
+    check_new_folder(given["folder"])
     made = declaration.load()(corpora, on_epoch=_tell_epoch, progress=progress, **options)
     _keep(made, given["folder"], notes)
 

@@ -67,6 +67,7 @@ def parse_address(name: str) -> Address:
     try:
         parts = urlsplit(name)
         host, port = parts.hostname or "", parts.port
+        host.encode("idna")
     except ValueError:
         raise _refusal("", "a host or a port that is none") from None
     if parts.username is not None or parts.password is not None:

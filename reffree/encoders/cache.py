@@ -407,7 +407,8 @@ def cache_path(folder: Path, spec: EncoderSpec) -> Path:
 
 def cache_files(folder: Path, *, old: bool = False) -> list[Path]:
     """List the cache files below a cache folder; ``old``: of other versions of reffree."""
-    files = sorted((folder / EMBEDDINGS).glob("v*/*.sqlite"))
+    with cache_errors(folder):
+        files = sorted((folder / EMBEDDINGS).glob("v*/*.sqlite"))
     return [file for file in files if (file.parent.name != f"v{SCHEMA_VERSION}") == old]
 
 

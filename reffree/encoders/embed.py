@@ -25,6 +25,7 @@ from reffree.encoders.base import Encoder, EncoderSpec, encode_texts
 from reffree.encoders.device import device_names
 from reffree.encoders.languages import unread_units
 from reffree.encoders.options import EncoderOptions, Encoding
+from reffree.util.arrays import check_finite, to_plain_floats
 from reffree.util.bounds import check_limit, with_keywords
 from reffree.util.errors import InputError, OptionError, Place
 from reffree.util.progress import Progress, no_progress
@@ -331,7 +332,7 @@ def _rows(array: ArrayLike, document: Document, file: str | None) -> NDArray[np.
         array = tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor
     found = "embeddings whose rows differ in length"
     try:
-        x = np.asarray(array)
+        x = to_plain_floats(np.asarray(array))
         found = f"embeddings of shape {x.shape} and type {x.dtype}"
     except ValueError:
         x = np.empty(0)
@@ -342,6 +343,8 @@ def _rows(array: ArrayLike, document: Document, file: str | None) -> NDArray[np.
             remedy="stack the units' vectors",
             place=place,
         )
+    if len(x) in (len(document.units), len(document.kept)):
+        check_finite(x, place)
     if len(x) == len(document.units):
         return x
     if len(x) == len(document.kept):

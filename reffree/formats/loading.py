@@ -78,7 +78,7 @@ def load(
     elif text:
         raise mistake(
             None,
-            f"--text {text}, but no file that needs it",
+            f"--text {shorten(str(text))}, but no file that needs it",
             "text only with segeval, nltk or chapter files",
             "leave out --text",
         )

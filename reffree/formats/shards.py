@@ -47,7 +47,8 @@ class Shards:
 
     def __init__(self, paths: Sequence[str | Path]) -> None:
         """Remember the files."""
-        self.sources = [Source(file) for path in paths for file in shard_files(path)]
+        files = [file for path in paths for file in shard_files(path)]
+        self.sources = [Source(file, is_streamed=True) for file in files]
         self.notes: list[str] = []
 
     @classmethod
@@ -69,7 +70,6 @@ class Shards:
             for table in tables(source):
                 document = jsonl.document(table, table.place)
                 refuse_repeat(document, first)
-                source.forget()
                 yield document
                 found += 1
             if not found:
@@ -119,14 +119,15 @@ def parquet_tables(source: Source, *, nulls: bool = False) -> Iterator[Record]:
     pa, pq = _pyarrow(place)
     number = 0
     with _sentences(pa, place), pq.ParquetFile(source.path) as file:
-        for index in range(file.num_row_groups):
-            source.used.add(file.metadata.row_group(index).num_rows, 0, place)
-            for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, row_groups=[index]):
+        if not source.is_streamed:
+            source.used.add(file.metadata.num_rows, 0, place)
+        for batch in file.iter_batches(batch_size=ROWS_AT_ONCE):
+            if not source.is_streamed:
                 source.used.add(0, batch.nbytes, place)
-                for row in batch.to_pylist(maps_as_pydicts="strict"):
-                    number += 1
-                    at = Place(file=f"{source.name}, row {number}")
-                    yield Record(row if nulls else _plain(row), "a row", at)
+            for row in batch.to_pylist(maps_as_pydicts="strict"):
+                number += 1
+                at = Place(file=f"{source.name}, row {number}")
+                yield Record(row if nulls else _plain(row), "a row", at)
 
 
 @contextmanager

@@ -3,8 +3,9 @@
 Every way a file can fail to be text (missing, unreadable, a folder, binary, UTF-16, invalid UTF-8,
 a line too long to hold) becomes an `InputError` here. A byte-order mark and Windows line ends are
 accepted, and each leaves one sentence in `Source.notes`, one for all files of a folder. What is
-packed with gzip is unpacked on the way. What one call reads is counted (`Used`), and more than the
-limits of `reffree.util.bounds` is refused while it is read.
+packed with gzip is unpacked on the way. What one call reads is counted (`Used`): of a file before
+anything is made of its lines, of standard input as it is read. More than the limits of
+`reffree.util.bounds` is refused.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from reffree.util.errors import InputError, Place, counted, mistake, shorten
 
 AnyPath = TypeVar("AnyPath", bound=PurePath)
 MAX_LINE_BYTES = 64 * 1024 * 1024
+PART_BYTES = 1024 * 1024
 STDIN = "<stdin>"
 LINE_SUFFIXES = (".jsonl", ".ndjson")
 PACKED = ".gz"
@@ -75,13 +77,18 @@ class Used:
     def __init__(self) -> None:
         """Nothing is used yet."""
         self.rows = self.bytes = self.units = 0
+        self.most = limit("input_rows"), limit("input_bytes")
 
     def add(self, rows: int, n_bytes: int, place: Place) -> None:
-        """Count rows and bytes; refuse too many."""
+        """Count rows and bytes; refuse too many, of which there may be ten times as many."""
         self.rows += rows
         self.bytes += n_bytes
-        check_limit("input_rows", self.rows, f"{self.rows:,} lines or rows, or more", place)
-        check_limit("input_bytes", self.bytes, f"{self.bytes:,} bytes of input, or more", place)
+        if self.rows > self.most[0]:
+            found = f"{self.rows:,} lines or rows, or more"
+            check_limit("input_rows", self.rows, found, place, 10 * self.rows)
+        if self.bytes > self.most[1]:
+            found = f"{self.bytes:,} bytes of input, or more"
+            check_limit("input_bytes", self.bytes, found, place, 10 * self.bytes)
 
     def add_units(self, n: int, place: Place) -> None:
         """Count units before anything is made of them; refuse too many."""
@@ -93,24 +100,21 @@ class Source:
     """One input, named as the user named it; ``-`` is stdin, which can be read once.
 
     ``head`` is its first line with content, once that was read; ``used`` counts what is held by
-    the call that it belongs to, where a source that is read again counts once.
+    the call that it belongs to: a file once, however often it is read, a stream not at all.
     """
 
-    def __init__(self, path: str | Path, used: Used | None = None) -> None:
+    def __init__(
+        self, path: str | Path, used: Used | None = None, *, is_streamed: bool = False
+    ) -> None:
         """Remember the path; nothing is opened yet."""
         self.used = Used() if used is None else used
-        self._rows = self._bytes = 0  # of this source among those used
+        self.is_streamed = self._is_counted = is_streamed
         self.is_stdin = str(path) == "-"
         self.path = Path(path)
         self.name = STDIN if self.is_stdin else str(path)
         self.notes: list[str] = []
         self.oddities: dict[str, str] = {}
         self.head = ""
-
-    def forget(self) -> None:
-        """Count from nothing again, where what was read is held no longer."""
-        self.used.__init__()  # type: ignore[misc]
-        self._rows = self._bytes = 0
 
     @property
     def suffix(self) -> str:
@@ -148,28 +152,29 @@ class Source:
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """Yield (number from 1, text without its line end); only a line feed ends a line."""
-        self.used.rows -= self._rows
-        self.used.bytes -= self._bytes
-        self._rows = self._bytes = number = 0
-        most_rows = limit("input_rows") - self.used.rows
-        most_bytes = limit("input_bytes") - self.used.bytes
-        try:
-            with self._opened() as handle:
-                while raw := handle.readline(MAX_LINE_BYTES + 1):
-                    number += 1
-                    self._check_line(raw, number)
-                    self._rows += 1
-                    self._bytes += len(raw)
-                    if self._rows > most_rows or self._bytes > most_bytes:
-                        break
-                    text = self._decode(raw, number)
-                    if not self.head:
-                        self.head = text.strip()
-                    yield number, text
-        finally:
-            self.used.rows += self._rows
-            self.used.bytes += self._bytes
-        self.used.add(0, 0, self.place())
+        number = 0
+        with self._opened() as handle:
+            while raw := handle.readline(MAX_LINE_BYTES + 1):
+                number += 1
+                self._check_line(raw, number)
+                if not self._is_counted and self.path.is_file():
+                    self._count()
+                if not self._is_counted:
+                    self.used.add(1, len(raw), self.place(number))
+                text = self._decode(raw, number)
+                if not self.head:
+                    self.head = text.strip()
+                yield number, text
+
+    def _count(self) -> None:
+        """Count the lines and bytes of a file, which is opened once more, up to the limits."""
+        self._is_counted = True
+        last = b""
+        with self._opened() as handle:
+            while part := handle.read(PART_BYTES):
+                self.used.add(part.count(b"\n"), len(part), self.place())
+                last = part
+        self.used.add(not last.endswith(b"\n"), 0, self.place())
 
     def lines_with_text(self) -> Iterator[tuple[int, str]]:
         """Yield the lines that are not blank."""

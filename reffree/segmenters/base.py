@@ -14,7 +14,7 @@ from reffree.data.corpus import Corpus
 from reffree.data.segmentation import Segmentation
 from reffree.encoders.base import EncoderSpec
 from reffree.segmenters.selection import Candidates, Rule, select_share, select_top
-from reffree.util.arrays import Floats
+from reffree.util.arrays import Floats, check_finite, to_plain_floats
 from reffree.util.errors import InputError
 from reffree.util.naming import check_options
 from reffree.util.seeds import rng_for
@@ -83,14 +83,15 @@ class Inputs:
                 remedy="embed the corpus first",
             )
         for document, vectors in zip(self.corpus, self.embeddings, strict=True):
-            x = np.asarray(vectors)
-            if x.ndim != 2 or len(x) != len(document.units) or not np.isfinite(x).all():
+            x = to_plain_floats(np.asarray(vectors))
+            if x.ndim != 2 or len(x) != len(document.units):
                 raise InputError(
-                    f"embeddings of shape {x.shape}, or some that are no numbers",
-                    expected=f"{len(document.units)} rows of finite numbers, one for every unit",
+                    f"embeddings of shape {x.shape}",
+                    expected=f"{len(document.units)} rows, one for every unit",
                     remedy="encode the document again",
                     place=document.place,
                 )
+            check_finite(x, document.place)
             yield x
 
     def terms(self, language: Language) -> Iterator[Terms]:

@@ -16,8 +16,13 @@ from reffree.util.bounds import Bounds, Count, Positive
 from reffree.util.compiling import njit
 from reffree.util.words import Language, Terms
 
-Cutoff = Literal["conservative", "liberal"]
-DEVIATIONS: dict[Cutoff, float] = {"conservative": 0.5, "liberal": 1.0}
+DEVIATIONS = {"conservative": 0.5, "liberal": 1.0}
+
+WORDS = 20
+"""Of a token-sequence."""
+
+FEW_UNITS, SHORT = 40, 15
+"""Fewer units than these, of fewer words on average, are a short dialogue."""
 
 DECIMALS = 12
 """To which scores and depths are rounded, so that equal valleys come out equal."""
@@ -48,6 +53,13 @@ class TextTiling(GapScorer):
     paragraph break afterwards; ``measure=words,block=200`` gives blocks of 10 token-sequences. Stop
     words count for a block's length, not for its score.
 
+    What is ``auto`` follows the document: ``block=10,cutoff=conservative,min_gap=3``, and in a
+    short dialogue, of fewer than 40 units of fewer than 15 words on average,
+    ``block=4,cutoff=liberal,min_gap=1``, for there the windows of 10 units are the whole document
+    and of few valleys none is to be lost. Words of a block are 20 times its units. F1 of exact
+    boundaries with the one and the other: .191 and .279 on TIAGE's dialogues (dev), .313 and .366
+    on dialogues spliced of its segments (train); in-sample.
+
     The paper smooths because its gaps lie 20 words apart wherever they fall, and because a boundary
     that is one of them off still moves to the right paragraph. Here a gap off is an error, and a
     mean with the neighbours makes many: F1 of exact boundaries is .690 without and .230 with
@@ -60,69 +72,78 @@ class TextTiling(GapScorer):
     """
 
     k: Literal["auto", "gold", "mean"] | int = "auto"
-    block: Positive = 10
+    block: Literal["auto"] | Positive = "auto"
     measure: Literal["units", "words"] = "units"
     smoothing: Count = 0
     rounds: Annotated[int, Bounds(0, MOST_ROUNDS)] = 1
-    cutoff: Cutoff = "conservative"
-    min_gap: Positive = MIN_GAP
+    cutoff: Literal["auto", "conservative", "liberal"] = "auto"
+    min_gap: Literal["auto"] | Positive = "auto"
     language: Language = "english"
     name: ClassVar[str] = "texttiling"
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Segment every document."""
         wanted = inputs.n_boundaries(self.k, self.name)
-        every = self._drops(inputs)
         return tuple(
-            self._select(*sides, k, inputs.candidates_of(d))
-            for d, (sides, k) in enumerate(zip(every, wanted, strict=True))
+            self._select(terms, k, inputs.candidates_of(d))
+            for d, (terms, k) in enumerate(zip(inputs.terms(self.language), wanted, strict=True))
         )
 
     def boundary_scores(self, inputs: Inputs) -> tuple[Floats, ...]:
         """Depth of every gap of every document, (n − 1,); from 0 to 2, valley or not."""
-        return tuple(left + right for left, right in self._drops(inputs))
+        return tuple(left + right for left, right in map(self._drops, inputs.terms(self.language)))
 
-    def _drops(self, inputs: Inputs) -> list[tuple[Floats, Floats]]:
+    def _drops(self, terms: Terms) -> tuple[Floats, Floats]:
         """How far every gap lies below the nearest peaks on its left and its right.
 
         Of neighbouring equal scores only the middle one does; the others have 0.
         """
-        found = []
-        for terms in inputs.terms(self.language):
-            level = np.round(smoothed(self._scores(terms), self.smoothing, self.rounds), DECIMALS)
-            left = np.round(peaks_before(level) - level, DECIMALS)
-            right = np.round(peaks_before(level[::-1])[::-1] - level, DECIMALS)
-            is_middle = middles(level)
-            found.append((np.where(is_middle, left, 0.0), np.where(is_middle, right, 0.0)))
-        return found
+        level = np.round(smoothed(self._scores(terms), self.smoothing, self.rounds), DECIMALS)
+        left = np.round(peaks_before(level) - level, DECIMALS)
+        right = np.round(peaks_before(level[::-1])[::-1] - level, DECIMALS)
+        is_middle = middles(level)
+        return np.where(is_middle, left, 0.0), np.where(is_middle, right, 0.0)
 
     def _scores(self, terms: Terms) -> Floats:
+        block = self.block
+        if block == "auto":
+            block = 4 if is_short_dialogue(terms) else 10
+            block *= WORDS if self.measure == "words" else 1
         gaps = np.arange(1, terms.n_units)
         if self.measure == "units":
-            low = terms.edges[np.maximum(gaps - self.block, 0)]
-            high = terms.edges[np.minimum(gaps + self.block, terms.n_units)]
+            low = terms.edges[np.maximum(gaps - block, 0)]
+            high = terms.edges[np.minimum(gaps + block, terms.n_units)]
         else:
             before = terms.word_edges[gaps]
-            low = np.searchsorted(terms.places, before - self.block)
-            high = np.searchsorted(terms.places, before + self.block)
+            low = np.searchsorted(terms.places, before - block)
+            high = np.searchsorted(terms.places, before + block)
         scores: Floats = _block_similarities(
             terms.ids, terms.n_distinct, low, terms.edges[gaps], high
         )
         return scores
 
-    def _select(
-        self, left: Floats, right: Floats, k: int | None, candidates: Candidates | None
-    ) -> Segmentation:
+    def _select(self, terms: Terms, k: int | None, candidates: Candidates | None) -> Segmentation:
+        left, right = self._drops(terms)
         depths = left + right
+        is_short, min_gap, cutoff = is_short_dialogue(terms), self.min_gap, self.cutoff
+        if min_gap == "auto":
+            min_gap = 1 if is_short else MIN_GAP
         if k is not None:
-            return select_top(depths, k, self.min_gap, candidates)
+            return select_top(depths, k, min_gap, candidates)
         is_valley = (left > 0) & (right > 0)
         if not is_valley.any():
-            return Segmentation((len(depths) + 1,))
+            return Segmentation((terms.n_units,))
+        if cutoff == "auto":
+            cutoff = "liberal" if is_short else "conservative"
         found = depths[is_valley]
-        cutoff = float(found.mean() - DEVIATIONS[self.cutoff] * found.std())
+        least = float(found.mean() - DEVIATIONS[cutoff] * found.std())
         valleys = np.where(is_valley, depths, 0.0)
-        return select_above(valleys, max(cutoff - ROUNDING, ROUNDING), self.min_gap, candidates)
+        return select_above(valleys, max(least - ROUNDING, ROUNDING), min_gap, candidates)
+
+
+def is_short_dialogue(terms: Terms) -> bool:
+    """Whether a document has fewer than 40 units, of fewer than 15 words on average."""
+    return terms.n_units < FEW_UNITS and int(terms.word_edges[-1]) < SHORT * terms.n_units
 
 
 def smoothed(scores: Floats, reach: int, rounds: int) -> Floats:

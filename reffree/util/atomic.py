@@ -119,17 +119,26 @@ def make_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
 
 
-def write_folder(path: Path, files: Iterable[tuple[str, Iterable[str]]]) -> None:
-    """Write a new folder of files by relative path; one that is there must be empty."""
+def check_new_folder(path: Path) -> None:
+    """Refuse a folder that holds anything, a file, and a place where no folder can be made."""
     with _sentences(path):
-        target = Path(os.path.realpath(path))
-        if target.is_dir() and any(target.iterdir()):
+        path.absolute().parent.stat()
+        if path.is_dir() and not any(path.iterdir()):
+            return
+        if path.exists():
             raise InputError(
-                "a folder that is not empty",
+                "a folder that is not empty" if path.is_dir() else "a file",
                 expected="a new or an empty folder",
-                remedy="choose another, or empty it first",
+                remedy="choose another, or remove it first",
                 place=Place(file=str(path)),
             )
+
+
+def write_folder(path: Path, files: Iterable[tuple[str, Iterable[str]]]) -> None:
+    """Write a new folder of files by relative path; one that is there must be empty."""
+    check_new_folder(path)
+    with _sentences(path):
+        target = Path(os.path.realpath(path))
         with replacing(target) as temporary:
             temporary.mkdir()
             for name, text in files:

@@ -173,15 +173,20 @@ def check_choice(option: str, value: object, choices: Sequence[str], default: st
         )
 
 
-def check_limit(name: str, found: int, what: str, place: Place | None = None) -> None:
-    """Refuse more than the limit of that name; ``what`` was found, as in ``a unit of 9 bytes``."""
+def check_limit(
+    name: str, found: int, what: str, place: Place | None = None, enough: int | None = None
+) -> None:
+    """Refuse more than the limit of that name; ``what`` was found, as in ``a unit of 9 bytes``.
+
+    ``enough`` is the limit to try where not all was counted.
+    """
     most = _limits()[name]
     if found > most:
         kind = OptionError if place is None else LimitError
         raise kind(
             what,
             expected=f"at most {most:,}",
-            remedy=f"check it, or allow more with {VARIABLE}={name}={found}",
+            remedy=f"check it, or allow more with {VARIABLE}={name}={enough or found}",
             place=place,
         )
 

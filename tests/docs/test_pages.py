@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import doctest
 import itertools
+import json
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-DOCS = Path(__file__).parents[2] / "docs"
+README = Path(__file__).parents[2] / "README.md"
+DOCS = README.parent / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
 FENCED = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -84,25 +88,59 @@ def test_lines_may_be_skipped_only_where_it_says_so():
     assert missing_line(["…", "d"], ["a", "b"]) == "d"
 
 
-@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
-def test_a_tutorial_does_what_it_shows(page, run, tmp_path):
-    text = page.read_text()
-    commands = 0
-    for language, title, body in FENCED.findall(text):
+@pytest.fixture
+def folder(tmp_path, run):
+    """What pages take for the reader's own: the demo's corpus and text, a system, a chunker."""
+    assert run("demo", "--save", "corpus.jsonl").returncode == 0
+    assert run("demo", "--save", "book.txt").returncode == 0
+    documents = [json.loads(line) for line in (tmp_path / "corpus.jsonl").read_text().splitlines()]
+    rows = [{"id": d["id"], "segmentation": [len(d["units"])]} for d in documents]
+    (tmp_path / "mine.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "my_module.py").write_text("def my_function(text):\n    return text.split('\\n')\n")
+    return tmp_path
+
+
+def commands_of(body: str) -> Iterator[tuple[list[str], str | None, list[str]]]:
+    """Commands of a block that run here: arguments, the file piped in, and the lines shown."""
+    for block in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
+        command, *expected = block.rstrip("\n").split("\n")
+        for part in command.split("&&"):
+            piped, _, own = part.rpartition("|")
+            words = shlex.split(own, comments=True)
+            if words[0] == "reffree" and "cuda" not in own:
+                yield words[1:], piped.removeprefix("cat ").strip() or None, expected
+            else:
+                assert words[0] in ("python", "reffree"), command
+
+
+@pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: page.stem)
+def test_a_page_does_what_it_shows(page, run, request):
+    blocks = [each for each in FENCED.findall(page.read_text()) if each[0] == "console" or each[1]]
+    if not blocks:
+        return
+    folder = request.getfixturevalue("tmp_path" if page in TUTORIALS else "folder")
+    for _, title, body in blocks:
         if title:
-            (tmp_path / title).write_text(body)
-        if language != "console":
+            (folder / title).write_text(body)
             continue
-        for block in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
-            command, *expected = block.rstrip("\n").split("\n")
-            program, *arguments = shlex.split(command)
-            assert program == "reffree", command
-            done = run(*arguments)
-            assert done.returncode == 0, f"{command}\n{done.stderr}"
+        for arguments, piped, expected in commands_of(body):
+            if arguments[:2] == ["demo", "--save"]:
+                (folder / arguments[2]).unlink(missing_ok=True)
+            done = run(*arguments, stdin=(folder / piped).read_text() if piped else None)
+            assert done.returncode == 0, f"{arguments}\n{done.stderr}"
             missing = missing_line(expected, done.stdout.splitlines())
-            assert missing is None, f"{command}\nwithout the line: {missing}\n{done.stdout}"
-            commands += 1
-    assert commands > 1
+            assert missing is None, f"{arguments}\nwithout the line: {missing}\n{done.stdout}"
+
+
+@pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: page.stem)
+def test_python_on_a_page_runs(page, request, monkeypatch):
+    blocks = [
+        body for language, _, body in FENCED.findall(page.read_text()) if language == "python"
+    ]
+    names = {"embeddings": np.random.default_rng(0).normal(size=(7, 4))}
+    for body in blocks:
+        monkeypatch.chdir(request.getfixturevalue("folder"))
+        exec(compile(body, str(page), "exec"), names)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))

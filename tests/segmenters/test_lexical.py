@@ -160,6 +160,23 @@ def test_liberal_finds_no_fewer_boundaries():
     assert set(conservative) < set(liberal)
 
 
+@pytest.mark.parametrize(
+    ("n", "words", "is_short"), [(39, 14, True), (40, 14, False), (39, 15, False)]
+)
+@pytest.mark.parametrize("measure", ["units", "words"])
+def test_what_is_not_told_follows_the_document(n, words, is_short, measure):
+    rng = np.random.default_rng(1)
+    units = [" ".join(rng.choice(TERMS, size=words)) for _ in range(n)]
+    times = 20 if measure == "words" else 1
+    of_dialogues = TextTiling(block=4 * times, cutoff="liberal", min_gap=1, measure=measure)
+    of_texts = TextTiling(block=10 * times, cutoff="conservative", min_gap=3, measure=measure)
+    told, other = (of_dialogues, of_texts) if is_short else (of_texts, of_dialogues)
+    found = segment(TextTiling(measure=measure), units)
+    assert found == segment(told, units) != segment(other, units)
+    kept = TextTiling(block=other.block, min_gap=other.min_gap, cutoff=other.cutoff)
+    assert segment(replace(kept, measure=measure), units) == segment(other, units)
+
+
 # C99 ------------------------------------------------------------------------------------------
 
 
@@ -209,7 +226,10 @@ def test_a_unit_without_terms_goes_to_the_later_segment():
 TOPICS = ["apple boat pear oar"] * 8 + ["cloud rain storm wind"] * 8 + ["drum horn flute lute"] * 8
 
 
-@pytest.mark.parametrize("method", [TextTiling(block=4), C99(k=2), TextSeg(), TextSeg(k=2)])
+@pytest.mark.parametrize(
+    "method",
+    [TextTiling(block=4, cutoff="conservative"), C99(k=2), TextSeg(), TextSeg(k=2)],
+)
 def test_planted_topics_are_found(method):
     rng = np.random.default_rng(3)
     units = [" ".join(rng.choice(unit.split(), size=3)) for unit in TOPICS]

@@ -365,6 +365,37 @@ def test_page_needs_nothing_else(monkeypatch):
     assert short.count("<rect") == 3
 
 
+def test_page_opens_on_the_document_where_systems_differ_most():
+    corpus, vectors = made(6, 8, 8)
+    for name, places in {"a": (3, 3, 4), "b": (3, 2, 5), "c": (3, 6, 5)}.items():
+        cuts = zip(corpus, places, strict=True)
+        corpus = corpus.with_system(name, {d.id: (at, len(d.units) - at) for d, at in cuts})
+    result = boundaries(corpus, embeddings=vectors)
+    page = render_page(result)
+    titles = re.findall(r"<details( open)?>\s*<summary><bdi>(\w+)", page)
+    assert titles == [(" open", "d1"), ("", "d0"), ("", "d2")]
+    # Each of three pairs differs at both of its boundaries, of 7 gaps.
+    assert "two of them at 28.6% of its gaps" in page
+    same = corpus.only_systems(["a"])
+    assert "differ most" not in render_page(boundaries(same, embeddings=vectors))
+
+
+def test_systems_stand_best_first_unless_they_are_named():
+    corpus, vectors = made(9, 9)
+    for name, at in {"x": 2, "y": 4, "z": 7}.items():
+        corpus = corpus.with_system(name, {d.id: (at, 9 - at) for d in corpus})
+    found = boundaries(corpus, embeddings=vectors)
+    errors = found.table("systems").column("expected_pk")
+    assert errors == sorted(errors)
+    order = found.table("systems").column("system")
+    assert found.table("own").column("system") == order * 2
+    assert [*found.texts[0].systems] == order
+    for named in (order, order[::-1]):
+        chosen = boundaries(corpus, embeddings=vectors, systems=named)
+        assert chosen.table("systems").column("system") == named
+        assert [*chosen.texts[0].systems] == named
+
+
 # The command ----------------------------------------------------------------------------------
 
 

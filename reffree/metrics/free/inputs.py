@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from reffree.util import arrays
 from reffree.util.errors import InputError, Place, first_line
 
 if TYPE_CHECKING:
@@ -84,8 +84,8 @@ def check_matrix(embeddings: Array | Given, name: str) -> Given:
         dtype, kind = str(x.dtype).removeprefix("torch."), "c" if x.is_complex() else "f"
     else:
         try:
-            x = np.asarray(embeddings)
-            if x.dtype == np.longdouble or x.dtype.kind not in "fiubc":
+            x = arrays.to_plain_floats(np.asarray(embeddings))
+            if x.dtype.kind not in "fiubc":
                 x = x.astype(np.float64)
         except (ValueError, TypeError) as error:
             raise InputError(
@@ -125,19 +125,7 @@ def check_finite(given: Given, name: str) -> None:
     """Refuse NaN and infinity."""
     if not isinstance(given.vectors, np.ndarray) and given.vectors.is_meta:  # shapes alone
         return
-    x = given.on_host()
-    # A sum is finite only if all its terms are; one that overflows is looked at more closely.
-    with np.errstate(over="ignore", invalid="ignore"):
-        if math.isfinite(float(x.sum(dtype=np.float64 if x.dtype == np.float16 else None))):
-            return
-    finite = np.isfinite(x).all(1)
-    if not finite.all():
-        raise InputError(
-            f"NaN or infinity in the vector of unit {int(np.argmin(finite)) + 1}",
-            expected="finite numbers",
-            remedy="encode the unit again (half precision overflows on some models)",
-            place=Place(document=name),
-        )
+    arrays.check_finite(given.on_host(), Place(document=name))
 
 
 def _as_array(tensor: Tensor) -> NDArray[np.generic]:

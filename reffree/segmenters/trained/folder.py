@@ -21,7 +21,7 @@ from reffree.segmenters.trained.settings import (
     ScorerSettings,
     TrainingSettings,
 )
-from reffree.util.atomic import replacing
+from reffree.util.atomic import check_new_folder, replacing
 from reffree.util.errors import EncoderError, InputError, Place
 
 if TYPE_CHECKING:
@@ -156,25 +156,6 @@ def read_weights(folder: Path, network: nn.Module, description: Description[Any]
     )
 
 
-def check_target(folder: Path) -> None:
-    """Refuse to write over anything, and where nothing can be written."""
-    place = Place(file=str(folder))
-    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
-        raise InputError(
-            "a folder that is not empty" if folder.is_dir() else "a file",
-            expected="a new or an empty folder",
-            remedy="choose another, or remove it first",
-            place=place,
-        )
-    if not folder.absolute().parent.is_dir():
-        raise InputError(
-            f"no folder {str(folder.parent)!r}",
-            expected="a folder that exists",
-            remedy="create it first",
-            place=place,
-        )
-
-
 def write_network(
     folder: Path,
     network: nn.Module,
@@ -182,7 +163,7 @@ def write_network(
     write_more: Callable[[Path], None] = lambda folder: None,
 ) -> None:
     """Write a new folder, whole or not at all; ``write_more`` adds files."""
-    check_target(folder)
+    check_new_folder(folder)
     from safetensors.torch import save
 
     weights = save({k: v.detach().cpu().contiguous() for k, v in network.state_dict().items()})
