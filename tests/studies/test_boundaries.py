@@ -115,8 +115,8 @@ def test_gold_of_some_documents_and_of_annotators():
     )
     found = boundaries(Corpus((first, second)), embeddings=[np.eye(5), np.eye(4, 5)])
     systems = found.table("systems")
-    assert systems.column("system") == ["gold", "s", "gold:ann", "gold:bob"]
-    assert systems.column("documents") == [1, 2, 1, 1]
+    counts = dict(zip(systems.column("system"), systems.column("documents"), strict=True))
+    assert counts == {"gold": 1, "s": 2, "gold:ann": 1, "gold:bob": 1}
     assert gaps_of(found, "b", "gold:ann") == [1, 0, 0]
     assert gaps_of(found, "b", "gold:bob") == [0, 0, 1]
     rows = list(csv.DictReader(io.StringIO(render(found, "csv"))))
@@ -302,7 +302,12 @@ def test_a_bar_is_as_long_as_its_boundary_is_likely():
 
 def test_letters_mark_the_systems():
     lines = drawn([0.5] * 3, {"s": (1, 3), "t": (1, 2, 1)})
-    assert [line.split(" ")[-3] for line in lines] == ["··", "ab", "··", "·b"]
+    assert [line.split(" ")[-3] for line in lines] == [
+        "··",
+        "ab",
+        "··",
+        "a·",
+    ]  # t, which is better, is first
 
 
 def test_many_systems_are_counted():
