@@ -301,6 +301,7 @@ def test_a_bar_is_as_long_as_its_boundary_is_likely():
 
 
 def test_letters_mark_the_systems():
+    # t is better, so the first.
     lines = drawn([0.5] * 3, {"s": (1, 3), "t": (1, 2, 1)})
     assert [line.split(" ")[-3] for line in lines] == [
         "··",
