@@ -48,7 +48,7 @@ ADVICE = "Keep a random segmentation in your tables: where it does as well, a me
     help="Write the corpus itself to this .jsonl file, or its plain text to this .txt file, and "
     "stop: something to try the other commands on.",
 )
-@encoding_options
+@encoding_options()
 @OUTPUT_OPTIONS
 def command(
     save: Path | None,

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from reffree.cli.completion import METHODS, file_names, names
+from reffree.cli.completion import complete
 from reffree.cli.declaration import read_declaration
 from reffree.cli.derive import derived_options, given_options
 from reffree.cli.help_page import PagedCommand
@@ -33,7 +33,7 @@ DECLARATION = read_declaration("reffree.segmenters.segment", "segment")
 @click.option(
     "--method",
     "methods",
-    shell_complete=names(METHODS),
+    shell_complete=complete("methods"),
     multiple=True,
     metavar="METHOD",
     help="Naive: none, all, even:k=5, random:p=0.1, random_known, random_unknown, oracle_random, "
@@ -47,7 +47,7 @@ DECLARATION = read_declaration("reffree.segmenters.segment", "segment")
 @click.option(
     "--scores",
     "score_files",
-    shell_complete=file_names,
+    shell_complete=complete("files"),
     multiple=True,
     metavar="NAME=FILE",
     help="A system NAME from any scorer's gap scores, a JSON object with a document's id and its "
@@ -63,7 +63,7 @@ DECLARATION = read_declaration("reffree.segmenters.segment", "segment")
 @click.option(
     *("-o", "--output", "target"),
     required=True,
-    shell_complete=file_names,
+    shell_complete=complete("files"),
     metavar="FILE",
     help="The corpus with the new systems; - too.",
 )
