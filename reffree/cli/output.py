@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -131,12 +131,6 @@ def fail_if(sentences: Sequence[str]) -> None:
 def spare_inputs(flag: str, path: Path, inputs: Iterable[str]) -> None:
     """Refuse to write over a file that is read."""
     for file in inputs:
-        if _is_same(path, Path(file)):
-            raise click.UsageError(f"{flag} {path}: this is an input; choose another file.")
-
-
-def _is_same(path: Path, other: Path) -> bool:
-    try:
-        return path.samefile(other)
-    except (OSError, ValueError):
-        return False  # one is not there; reading or writing it says what is wrong
+        with suppress(OSError, ValueError):  # one is not there: reading or writing it says so
+            if path.samefile(file):
+                raise click.UsageError(f"{flag} {path}: this is an input; choose another file.")

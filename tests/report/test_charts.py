@@ -271,7 +271,7 @@ def test_files_hold_drawn_marks_whatever_the_names(study):
     for name, content in draw_files(charts, "svg", picks):
         tree = ET.fromstring(content)
         groups = [g for g in tree.iter(f"{SVG}g") if "role-mark" in g.get("class", "")]
-        marks = [mark for g in groups for mark in g.iter(f"{SVG}path")]
+        marks = [mark for g in groups for tag in ("path", "line") for mark in g.iter(SVG + tag)]
         assert len(marks) > 5, name
         assert b"NaN" not in content
         assert name.endswith(".svg")

@@ -19,7 +19,7 @@ from reffree.data.corpus import Corpus, Document
 from reffree.evaluate.result import DocumentText, Field, Result, Table, columns, load_result
 from reffree.report.page import render_index, render_page
 from reffree.report.render import render
-from reffree.studies import compare
+from reffree.studies import boundaries, compare
 from reffree.util.errors import InputError
 from tests import synthetic_results as synthetic
 from tests.helpers import halves, topical_corpus
@@ -564,4 +564,25 @@ def test_dark_and_print_colours_reach_the_charts(visit):
     page.emulate_media(media="print")
     assert page.evaluate(ink) == "rgb(0, 0, 0)"
     assert page.pdf(format="A4").startswith(b"%PDF")
+    assert_quiet(page)
+
+
+@needs_chromium
+@pytest.mark.parametrize("width", [390, 1400])
+def test_a_map_of_many_systems_fits_a_phone(width, visit):
+    """Sixteen columns, names that try to break out, and nothing to be scrolled sideways."""
+    corpus, vectors = topical_corpus([[6] * 4] * 3, halves=halves)
+    for i in range(16):
+        cuts = {d.id: (i + 1, len(d.units) - i - 1) for d in corpus}
+        name = NASTY.replace("\u2028", "")  # which is in no system's name
+        corpus = corpus.with_system(f"{'long ' * i}{name}{i}", cuts)
+    page = visit(render_page(boundaries(corpus, embeddings=vectors)))
+    page.set_viewport_size({"width": width, "height": 900})
+    for each in page.locator("summary").all()[1:]:
+        each.click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    wide = "box => box.scrollWidth > box.clientWidth + 1"
+    boxes = page.locator(".document").all()
+    assert len(boxes) == 3
+    assert not any(box.evaluate(wide) for box in boxes)
     assert_quiet(page)

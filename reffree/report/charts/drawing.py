@@ -75,10 +75,8 @@ def vega(chart: Chart, ink: str, font: str) -> Spec:
     spec = _specification(chart)
     spec["config"] = _config(ink, font)
     compiled: Spec = vl_convert.vegalite_to_vega(spec)
-    if chart.facet is not None:
-        n = len(
-            {row[chart.facet] for row in chart.rows}
-        )  # rows filled evenly: four are two and two
+    if chart.facet is not None:  # rows filled evenly: four are two and two
+        n = len({row[chart.facet] for row in chart.rows})
         compiled["layout"]["columns"] = -(-n // -(-n // MAX_COLUMNS))
     return compiled
 

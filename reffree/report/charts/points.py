@@ -32,6 +32,8 @@ MAX_MARKS = 4_000
 """Of documents drawn at a time."""
 
 TICKED = alt.Axis(tickCount=8)
+SHORT = alt.Axis(format="~s", tickCount=6)
+LOGARITHMIC = alt.Scale(type="log", nice=False, padding=40)
 
 BESIDE = 0.025
 """Of the range of sizes, between systems of one size; with many systems it is less."""
@@ -66,17 +68,12 @@ def systems(result: Result) -> list[Chart]:
     title = chart.named("metric") if choices else first
     tips = ("size|segments a document|.1f", "y|score|.3f", "low|from|.3f", "high|to|.3f")
     base = alt.Chart(ROWS).encode(
-        x=alt.X(
-            "x:Q",
-            title="segments a document (logarithmic)",
-            scale=alt.Scale(type="log", nice=False, padding=40),
-            axis=alt.Axis(format="~s", tickCount=6),
-        ),
+        x=alt.X("x:Q", title="segments a document (logarithmic)", scale=LOGARITHMIC, axis=SHORT),
         y=alt.Y("y:Q", title=title, scale=alt.Scale(zero=False)),
         tooltip=chart.tooltips("system", "kind", *tips),
     )
     kinds = [kind for kind in ("system", GOLD, "reads no text") if kind in distinct(rows, "kind")]
-    body = _labelled(base, "kind", kinds, "system", 90, interval=title).properties(height=340)
+    body = _labelled(base, "kind", kinds, "system", 90, title).properties(height=340)
     reading = (
         "Each point is a system: how many segments it makes of a document across, its score up, "
         "the line its 95 % interval over documents; those with as many segments stand side by "
@@ -207,26 +204,22 @@ def strip(result: Result) -> list[Chart]:
 
 
 def _fewer_documents(found: list[Row]) -> tuple[list[Row], tuple[str, ...]]:
-    """Keep the same evenly spaced documents of a corpus for every system, where there are many."""
-    documents = {
-        corpus: distinct([r for r in found if str(r["corpus"]) == corpus], "document")
-        for corpus in distinct(found, "corpus")
-    }
+    """Keep the same evenly spaced documents for every system, where there are many."""
+
+    def key(row: Row) -> tuple[str, str]:
+        return str(row["corpus"]), str(row["document"])
+
+    every = list(dict.fromkeys(map(key, found)))
     n_systems = len(distinct(found, "system"))
-    n_all = sum(map(len, documents.values()))
-    share = min(1.0, chart.MAX_ROWS / len(found))
-    kept = {
-        corpus: set(chart.spaced(ids, max(1, min(MAX_MARKS // n_systems, int(len(ids) * share)))))
-        for corpus, ids in documents.items()
-    }
-    n_kept = sum(map(len, kept.values()))
-    if n_kept == n_all:
+    most = min(MAX_MARKS // n_systems, chart.MAX_ROWS * len(every) // len(found))
+    if len(every) <= most:
         return found, ()
+    kept = set(chart.spaced(every, max(1, most)))
     told = (
-        f"Drawn: {counted(n_kept, 'document')} of {n_all:,}, evenly spaced in the order of the "
-        "corpus; the means are those of all documents."
+        f"Drawn: {counted(len(kept), 'document')} of {len(every):,}, evenly spaced in the order of "
+        "the corpora; the means are those of all documents."
     )
-    return [row for row in found if str(row["document"]) in kept[str(row["corpus"])]], (told,)
+    return [row for row in found if key(row) in kept], (told,)
 
 
 def noticed(result: Result) -> list[Chart]:
@@ -366,24 +359,13 @@ def speed(result: Result) -> list[Chart]:
         chart.named(name) if name in chosen else str(found[0][name]) for name in ("metric", "gold")
     )
     upwards, encoders = f"{metric} with {gold}, Pearson", distinct(rows, "encoder")
-    scale, axis = alt.Scale(type="log", padding=24), alt.Axis(format="~s", tickCount=6)
     tips = ("x|units per second|,.0f", "y|Pearson|.3f", "low|from|.3f", "high|to|.3f")
     base = alt.Chart(ROWS).encode(
-        x=alt.X("x:Q", title="units per second (logarithmic)", scale=scale, axis=axis),
-        color=marked("colour", "encoder", encoders, "encoder"),
+        x=alt.X("x:Q", title="units per second (logarithmic)", scale=LOGARITHMIC, axis=SHORT),
+        y=alt.Y("y:Q", title=upwards, scale=alt.Scale(zero=False)),
         tooltip=chart.tooltips("encoder", *tips),
     )
-    bars = base.transform_filter("isValid(datum.low)")
-    ends = bars.mark_tick(orient="horizontal", thickness=2, width=12, opacity=1)
-    body = alt.layer(
-        bars.mark_rule(strokeWidth=2, opacity=1).encode(
-            y=alt.Y("low:Q", title=upwards, scale=alt.Scale(zero=False)), y2="high:Q"
-        ),
-        *(ends.encode(y=alt.Y(f"{end}:Q", title=upwards)) for end in ("low", "high")),
-        base.mark_point(filled=True, size=110, opacity=1).encode(
-            y=alt.Y("y:Q", title=upwards), shape=marked("shape", "encoder", encoders, "encoder")
-        ),
-    ).properties(width=620, height=340)
+    body = _labelled(base, "encoder", encoders, "encoder", 110, upwards).properties(height=340)
     reading = (
         "Each point is an encoder: how many units it encodes in a second across, as measured on "
         "the machine of the study, and how a metric under it correlates with a gold-based one over "
@@ -392,4 +374,4 @@ def speed(result: Result) -> list[Chart]:
         "and to the right."
     )
     title = "Speed and quality of encoders"
-    return [Chart("speed", title, reading, body, rows, choices, ("x", "y"))]
+    return [Chart("speed", title, reading, body, rows, choices, ("x", "y"), label="encoder")]
