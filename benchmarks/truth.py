@@ -34,7 +34,6 @@ from reffree.studies.correlate_pool import (
     Case,
     CaseSettings,
     Member,
-    SystemSubset,
     make_cases,
     score_case,
 )
@@ -86,12 +85,11 @@ def pools(case: Case) -> dict[str, MetaEvaluation]:
             members[pool] = without
             if len(without) < len(every):
                 members[f"{pool} + {MINIMISER}"] = every
-    found = {}
-    for pool, systems in members.items():
-        rows = np.array([place[member.system] for member in systems], dtype=np.intp)
-        part = {metric: SystemSubset(scores, rows) for metric, scores in case.losses.items()}
-        found[pool] = MetaEvaluation(part, rng=partial(rng_for, 0))
-    return found
+    whole = MetaEvaluation(case.losses, rng=partial(rng_for, 0))
+    return {
+        pool: whole.among(np.sort([place[member.system] for member in systems]))
+        for pool, systems in members.items()
+    }
 
 
 def agreement(case: Case, length: float) -> list[dict[str, Any]]:

@@ -42,6 +42,8 @@ def plain(value: object) -> Any:  # noqa: ANN401  (what JSON knows)
     """Return what JSON knows: dataclasses as dicts, paths as text, numbers rounded, NaN as None."""
     if value is None or isinstance(value, str | bool):
         return value
+    if type(value) is float:  # most of a large table
+        return None if math.isnan(value) else rounded(value)
     if isinstance(value, PurePath):
         return str(value)
     if is_dataclass(value):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from typing import Literal, TypeVar, get_args
 
 import numpy as np
@@ -40,7 +41,7 @@ from reffree.statistics.significance import (
     permutation_test,
     williams,
 )
-from reffree.util.arrays import Booleans, Floats
+from reffree.util.arrays import Booleans, Floats, Integers
 from reffree.util.errors import InputError, OptionError, UnknownNameError
 
 CorpusMeasure = Literal["pearson", "spearman", "kendall", "spa"]
@@ -50,6 +51,9 @@ CORPUS_MEASURES: tuple[CorpusMeasure, ...] = get_args(CorpusMeasure)
 DOCUMENT_MEASURES: tuple[DocumentMeasure, ...] = get_args(DocumentMeasure)
 
 TOO_FEW_DOCUMENTS = f"fewer than {MIN_DOCUMENTS} documents"
+RESAMPLED_P_KEPT = 8
+"""Metrics whose p-values of all pairs and resamples are held: the largest arrays here."""
+
 TOO_MANY_UNDEFINED = "undefined in more than 5 % of the resamples"
 
 Name = TypeVar("Name", bound=str)
@@ -128,15 +132,25 @@ class MetaEvaluation:
                 remedy="score the same systems on the same documents",
             )
         self._metrics = dict(metrics)
+        self._systems = np.arange(shapes[0][0])  # that count, of those with losses
         self._rng = rng
-        self._n_documents = shapes[0][1]
+        self._n_systems, self._n_documents = shapes[0]
         drawn = resampled_documents(self._n_documents, rng("resamples"), resamples)
         self._counts = drawn.astype(np.float64)
         everything = np.ones((1, self._n_documents))
         self._scores = {name: metric.over(everything)[0] for name, metric in metrics.items()}
         self._resampled = cache(lambda name: self._metrics[name].over(self._counts))
         self._p = cache(lambda name: permutation_p(self._metrics[name].contributions, self._flips))
+        self._resampled_p = lru_cache(RESAMPLED_P_KEPT)(self._find_resampled_p)
         self._expected: tuple[tuple[str, ...], Floats] = ((), np.empty(0))
+
+    def among(self, systems: Integers) -> MetaEvaluation:
+        """Return the same of some of the systems, whose numbers ascend, on the same resamples."""
+        part = copy(self)
+        part._systems = self._systems[systems]
+        part._scores = {name: scores[systems] for name, scores in self._scores.items()}
+        part._expected = ((), np.empty(0))
+        return part
 
     def corpus(self, x: str, y: str, measure: CorpusMeasure) -> Estimate:
         """Agreement of two metrics over the systems' scores.
@@ -179,7 +193,7 @@ class MetaEvaluation:
         """
         _check(measure, DOCUMENT_MEASURES)
         self._kept((x, y))
-        values = np.stack([self._metrics[name].values for name in (x, y)])
+        values = np.stack([self._metrics[name].values[self._systems] for name in (x, y)])
         is_cell = np.logical_and.reduce(~np.isnan(values))  # (s, d)
         one, gold = np.where(is_cell, values, np.nan)
         epsilon = None
@@ -223,8 +237,8 @@ class MetaEvaluation:
         """
         self._kept((first, second, y))
         return permutation_test(
-            self._metrics[first].contributions,
-            self._metrics[second].contributions,
+            self._metrics[first].contributions[self._systems],
+            self._metrics[second].contributions[self._systems],
             self._scores[y],
             _check(coefficient, COEFFICIENTS),
             self._rng("permutations"),
@@ -250,7 +264,8 @@ class MetaEvaluation:
         """Agreement of the first metric, or of the first less that of the second, with the last."""
         _check(measure, CORPUS_MEASURES)
         kept = self._kept(names)
-        has = [~np.isnan(self._metrics[name].contributions[kept]) for name in names]
+        own = self._systems[kept]
+        has = [~np.isnan(self._metrics[name].contributions[own]) for name in names]
         shared = int(np.logical_and.reduce(has).any(0).sum())
         made = Estimate(int(kept.sum()), shared, self._n_documents - shared)
         if made.systems < MIN_SYSTEMS:
@@ -260,7 +275,7 @@ class MetaEvaluation:
             if np.ptp(given) == 0:
                 return made.undefined_because(f"{name} gives all systems the same score")
         is_spa = measure == "spa"
-        sides = [self._p_values(name, kept) for name in names] if is_spa else scores
+        sides = [self._p(name)[self._pairs(kept)] for name in names] if is_spa else scores
         value = float(_agreement(sides, measure))
         if np.isnan(value):
             return made.undefined_because("two systems have no document in common")
@@ -278,14 +293,11 @@ class MetaEvaluation:
     ) -> Estimate:
         """Add the interval; for differences a p, for coefficients what they are without noise."""
         is_difference = len(names) == 3
-        resampled = np.stack([self._resampled(name)[:, kept] for name in names])
+        resampled = np.stack([self._resampled(name)[:, self._systems[kept]] for name in names])
         # A resample without a score of every system would compare other systems.
         resampled[:, np.isnan(resampled).any((0, 2))] = np.nan
         if measure == "spa":
-            p = [
-                NormalP(self._metrics[name].contributions[kept]).of(scores)
-                for name, scores in zip(names, np.nan_to_num(resampled), strict=True)
-            ]
+            p = [self._resampled_p(name)[self._pairs(kept)] for name in names]
             over = np.where(np.isnan(resampled).any((0, 2)), np.nan, _agreement(p, "spa"))
             found = centred(value, over, (-1.0, 1.0) if is_difference else (0.0, 1.0))
         else:
@@ -315,11 +327,17 @@ class MetaEvaluation:
         kept: Booleans = ~np.isnan(np.stack([self._scores[name] for name in names])).any(0)
         return kept
 
-    def _p_values(self, name: str, kept: Booleans) -> Floats:
-        """p-values of the pairs of kept systems."""
-        first, second = np.triu_indices(len(kept), 1)
-        p: Floats = self._p(name)[kept[first] & kept[second]]
-        return p
+    def _pairs(self, kept: Booleans) -> Booleans:
+        """Which pairs of all systems, in the order of `itertools.combinations`, are kept ones."""
+        is_kept = np.isin(np.arange(self._n_systems), self._systems[kept])
+        first, second = np.triu_indices(self._n_systems, 1)
+        pairs: Booleans = is_kept[first] & is_kept[second]
+        return pairs
+
+    def _find_resampled_p(self, name: str) -> NDArray[np.float32]:
+        """Find p-values (pairs, r) of all systems' resampled scores, 0 where they have none."""
+        losses = self._metrics[name]
+        return NormalP(losses.contributions).of(np.nan_to_num(self._resampled(name)))
 
     @cached_property
     def _flips(self) -> NDArray[np.int8]:

@@ -21,7 +21,7 @@ from reffree.encoders.opening import open_encoder
 from reffree.evaluate.metric_set import check_metrics
 from reffree.evaluate.result import DocumentText, Field, Result, Table, columns, estimate
 from reffree.evaluate.table import judged_by
-from reffree.metrics.registry import DEFAULT, GOLD_DEFAULT, GOLD_METRICS
+from reffree.metrics.registry import GOLD_DEFAULT, GOLD_METRICS, STUDIED
 from reffree.segmenters.segment import parse_segmenter
 from reffree.statistics.meta_evaluation import CORPUS_MEASURES, DOCUMENT_MEASURES, MetaEvaluation
 from reffree.statistics.significance import benjamini_hochberg
@@ -140,7 +140,7 @@ def case_settings(keywords: CorrelationKeywords) -> CaseSettings:
     given = tuple(keywords.get("metrics") or ())
     check_metrics(given)
     is_gold = [name.partition(":")[0] in GOLD_METRICS or name == "gold" for name in given]
-    free = () if not all(is_gold) else tuple(DEFAULT)
+    free = () if not all(is_gold) else STUDIED
     gold = () if any(is_gold) else tuple(GOLD_DEFAULT)
     usual = ARCHITECTURES if keywords.get("pool") == "paper" else ()
     chosen = keywords.get("supervised")
@@ -252,12 +252,15 @@ class Correlations:
         total = sum(len(case.pools) * len(case.judged) * len(case.gold) for case in cases)
         with progress("Statistics", total) as advance:
             for case in cases:
-                for pool, metric, gold in product(case.pools, case.judged, case.gold):
+                by_pool: dict[str, list[Row]] = {pool: [] for pool in case.pools}
+                # Pools share what was found of a metric, so it is done with before the next.
+                for metric, gold, pool in product(case.judged, case.gold, case.pools):
                     about = {"corpus": case.name, "encoder": case.encoder, "pool": pool}
                     about |= {"free": metric, "gold": gold}
                     about["is_sentinel"] = "yes" if metric in SENTINELS else "no"
-                    self.rows += [about | row for row in _measure(case.pools[pool], metric, gold)]
+                    by_pool[pool] += [about | r for r in _measure(case.pools[pool], metric, gold)]
                     advance(1)
+                self.rows += [row for rows in by_pool.values() for row in rows]
         names = ("corpus", "encoder", "free", "pool", "gold", "level", "coefficient")
         self._by_key = {tuple(row[name] for name in names): row for row in self.rows}
 

@@ -251,18 +251,16 @@ def score_case(
     # Members come in the order in which they were made; losses in that of the corpus.
     place = {system: i for i, system in enumerate(corpus.hypotheses)}
     ordered = tuple(sorted(members, key=lambda member: place[member.system]))
-    sentinels = sentinel_scores(corpus, settings.seed, is_out)
-    losses = {metric: scores.losses(metric) for metric in chosen.names} | sentinels
+    losses = {metric: scores.losses(metric) for metric in chosen.names}
+    losses |= sentinel_scores(corpus, settings.seed, is_out)
+    every = MetaEvaluation(
+        losses, rng=partial(rng_for, settings.seed), resamples=settings.resamples
+    )
     pools = {}
     for pool in POOLS:
         rows = np.array([i for i, m in enumerate(ordered) if m.is_in(pool)], dtype=np.int64)
         if len(rows) >= MIN_SYSTEMS:
-            part = {metric: SystemSubset(each, rows) for metric, each in losses.items()}
-            # Tests take a sentinel the way round in which it correlates positively.
-            part |= {negated(s): SystemSubset(sentinels[s], rows, sign=-1) for s in sentinels}
-            pools[pool] = MetaEvaluation(
-                part, rng=partial(rng_for, settings.seed), resamples=settings.resamples
-            )
+            pools[pool] = every.among(rows)
     signature = Signature.of(
         chosen,
         corpus,
@@ -278,9 +276,9 @@ def score_case(
 def sentinel_scores(
     corpus: Corpus, seed: int, is_out: Booleans | None = None
 ) -> dict[str, SystemLosses]:
-    """All sentinels over the systems and documents of a corpus, as if lower were better.
+    """All sentinels over the systems and documents of a corpus, and what they are `negated`.
 
-    ``is_out`` (documents, systems) says where a document is left out.
+    As if lower were better. ``is_out`` (documents, systems) says where a document is left out.
     """
     systems = corpus.hypotheses
     shape = (len(systems), len(corpus))
@@ -291,29 +289,33 @@ def sentinel_scores(
         [rng_for(seed, "random_score", name, document.id).random() for document in corpus]
         for name in systems
     ]
-    return {
-        "n_segments": MeanOverDocuments(kept * counts),
-        "mean_length": MeanOverDocuments(kept * n_units / counts),
-        "random_score": MeanOverDocuments(kept * np.array(chance)),
+    found = {
+        "n_segments": kept * counts,
+        "mean_length": kept * n_units / counts,
+        "random_score": kept * np.array(chance),
     }
+    found |= {negated(name): -values for name, values in found.items()}
+    return {name: MeanOverDocuments(values) for name, values in found.items()}
 
 
 def negated(sentinel: str) -> str:
-    """Return the name of a sentinel whose losses are multiplied by -1."""
+    """Return the name of a sentinel whose losses are multiplied by -1.
+
+    Tests take a sentinel the way round in which it correlates positively.
+    """
     return f"-{sentinel}"
 
 
 class SystemSubset:
-    """A metric's losses of some of the systems, multiplied by ``sign``."""
+    """A metric's losses of some of the systems."""
 
-    def __init__(self, losses: SystemLosses, rows: Integers, sign: int = 1) -> None:
+    def __init__(self, losses: SystemLosses, rows: Integers) -> None:
         """Keep the systems with these numbers."""
         self._losses = losses
         self._rows = rows
-        self._sign = sign
-        self.values: Floats = sign * losses.values[rows]
-        self.contributions: Floats = sign * losses.contributions[rows]
+        self.values: Floats = losses.values[rows]
+        self.contributions: Floats = losses.contributions[rows]
 
     def over(self, counts: Counts) -> Floats:
         """System scores over resampled documents."""
-        return self._sign * self._losses.over(counts)[:, self._rows]
+        return self._losses.over(counts)[:, self._rows]

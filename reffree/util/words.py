@@ -16,7 +16,7 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -73,20 +73,17 @@ class Lexicon(dict[str, int]):
     """Word in lower case → the number of its term, given out when first asked for."""
 
     def __init__(self, language: Language) -> None:
-        """Take the stop words and the stemmer of a language, for English that of Porter (1980)."""
-        import snowballstemmer  # type: ignore[import-untyped]
-
+        """Take the stop words and the stemmer of a language."""
         super().__init__()
         self._stop_words = frozenset(STOP_WORDS[language])
-        self._stemmer = snowballstemmer.stemmer("porter" if language == "english" else language)
+        self._stem = _stemmer(language)
         self._numbers: dict[str, int] = {}
 
     def __missing__(self, word: str) -> int:
         """Look a word up for the first time."""
         number = NO_TERM
         if len(word) > 1 and not word.isnumeric() and word not in self._stop_words:
-            stem = self._stemmer.stemWord(word)
-            number = self._numbers.setdefault(stem, len(self._numbers))
+            number = self._numbers.setdefault(self._stem(word), len(self._numbers))
         self[word] = number
         return number
 
@@ -110,8 +107,17 @@ class Lexicon(dict[str, int]):
 
 
 @cache
+def _stemmer(language: Language) -> Callable[[str], str]:
+    """Return a language's stemmer, for English that of Porter (1980); it stems a word once."""
+    import snowballstemmer  # type: ignore[import-untyped]
+
+    found = snowballstemmer.stemmer("porter" if language == "english" else language)
+    return cache(found.stemWord)
+
+
+@cache
 def english() -> Lexicon:
-    """Return the English words read so far; stemming takes longest."""
+    """Return the English words read so far."""
     return Lexicon("english")
 
 
