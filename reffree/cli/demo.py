@@ -11,7 +11,7 @@ import click
 
 from reffree.cli.derive import encoding_options
 from reffree.cli.help_page import PagedCommand
-from reffree.cli.messages import progress, waiting
+from reffree.cli.messages import progress, tell_written, waiting
 from reffree.cli.output import Output
 from reffree.cli.reading import OUTPUT_OPTIONS, check_encoding
 
@@ -59,6 +59,7 @@ def command(
     """Score the corpus that ships with reffree: 12 short documents, six segmentations of each."""
     if save is not None:
         _save(save)
+        tell_written(save)
         return
     out = Output.of(output_format, output, command="score")
     encoding = {name: value for name, value in encoding.items() if value not in (None, ())}

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 
 import click
 
@@ -25,6 +26,12 @@ def tell_notes(notes: Iterable[str]) -> None:
     """Say on standard error what the user should know of a result."""
     for note in notes:
         tell(f"reffree: note: {note}", err=True)
+
+
+def tell_written(file: Path | str, *sentences: str) -> None:
+    """Say on standard error that a file is written, and what else there is to say."""
+    if str(file) != "-":
+        tell(" ".join([f"reffree: wrote {file}.", *sentences]), err=True)
 
 
 def tell_usage(error: click.ClickException) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from reffree.cli.messages import tell, tell_notes, waiting
+from reffree.cli.messages import tell, tell_notes, tell_written, waiting
 from reffree.report.grid import OUTPUT_FORMATS
 from reffree.util.atomic import check_stdout, check_writable, write_file, write_stdout
 from reffree.util.errors import shorten
@@ -103,7 +103,7 @@ class Output:
             write_stdout([text])
         else:
             write_file(self.path, [text])
-            tell(" ".join([f"reffree: wrote {self.path}.", *verdict]), err=True)
+            tell_written(self.path, *verdict)
         if self.path is not None or self.format not in ("table", "html"):
             tell_notes(notes)
 

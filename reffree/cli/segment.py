@@ -11,7 +11,7 @@ from reffree.cli.completion import complete
 from reffree.cli.declaration import read_declaration
 from reffree.cli.derive import derived_options, given_options
 from reffree.cli.help_page import PagedCommand
-from reffree.cli.messages import progress, tell, tell_notes
+from reffree.cli.messages import progress, tell, tell_notes, tell_written
 from reffree.cli.output import spare_inputs
 from reffree.cli.reading import (
     INPUT_OPTIONS,
@@ -105,7 +105,10 @@ def command(
     if save_scores is not None:
         found = boundary_scores(corpus, methods[0], progress=progress, **scoring)
         write_scores(str(save_scores), found)
-    tell_notes((*corpus.notes, *save(made, target)))
+        tell_written(save_scores)
+    notes = save(made, target)
+    tell_written(target)
+    tell_notes((*corpus.notes, *notes))
     for name in [each for each in made.hypotheses if each not in corpus.hypotheses]:
         n_segments = sum(map(len, made.hypotheses[name]))
         told = f"{counted(n_segments, 'segment')} in {counted(len(made), 'document')}"

@@ -108,6 +108,28 @@ def test_demo_prints_a_table_and_how_to_read_it(run_process):
     assert len(re.findall(r"\.(?:\s|$)", reading)) == 4
 
 
+@pytest.mark.parametrize(
+    ("command", "file"),
+    [
+        ("demo --save made.jsonl", "made.jsonl"),
+        ("score c.jsonl -m pk -o made.csv", "made.csv"),
+        ("compare c.jsonl -m pk -o made.md", "made.md"),
+        ("segment c.jsonl --method even:k=2 -o made.jsonl", "made.jsonl"),
+        ("perturb c.jsonl --perturbation removal:1 -o made.jsonl", "made.jsonl"),
+        ("study moves c.jsonl -o made.html", "made.html"),
+        ("models -o made.json", "made.json"),
+        ("convert c.jsonl made.jsonl", "made.jsonl"),
+    ],
+)
+def test_every_command_says_what_it_wrote(run, write_corpus, tmp_path, command, file):
+    write_corpus(six(), "c.jsonl")
+    done = run(*command.split())
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / file).stat().st_size
+    said = f"{file}: " if command.startswith("convert") else f"reffree: wrote {file}."
+    assert any(line.startswith(said) for line in done.stderr.splitlines())
+
+
 def test_demo_claims_nothing_it_does_not_show(run, tmp_path):
     from tests.checkpoints import save_checkpoint
 

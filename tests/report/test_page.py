@@ -65,7 +65,7 @@ def test_page_says_question_answer_reading_and_settings():
         assert said in text
     for part in result.signature.split("|"):
         assert part in text
-    assert '>resamples</th><td dir="auto">1,000</td>' in text
+    assert '>resamples</th><td data-label="value" dir="auto">1,000</td>' in text
     assert ">nested.a</th>" in text
     assert "<code>curves</code>" in text
 
@@ -502,12 +502,14 @@ def test_no_value_of_a_table_is_hidden_on_a_phone(long, visit):
     """Each row is a block of its own there, every value with the title of its column."""
     page = visit(render_page(replace(synthetic.encoders(long), texts=())))
     page.set_viewport_size({"width": 390, "height": 900})
-    hidden = """() => [...document.querySelectorAll('.records tr:not(:nth-child(n + 31)) > *')]
+    rows = "tr:not(:nth-child(n + 31)) > *"
+    cells = f".sortable {rows}, .records tbody {rows}"
+    hidden = """cells => [...document.querySelectorAll(cells)]
       .filter(cell => {
         const box = cell.getBoundingClientRect();
         return !box.width || box.right > innerWidth || cell.scrollWidth > cell.clientWidth + 1;
       }).length"""
-    assert page.evaluate(hidden) == 0
+    assert page.evaluate(hidden, cells) == 0
     label = "getComputedStyle(document.querySelector('.records td:last-child'), '::before').content"
     assert "units per second" in page.evaluate(label)
     page.set_viewport_size({"width": 1280, "height": 900})
