@@ -11,7 +11,7 @@ import numpy as np
 
 from reffree.data.corpus import Corpus
 from reffree.formats import read_scores
-from reffree.segmenters.given import Given, checked_scores
+from reffree.segmenters.segment import Given, checked_scores
 from reffree.util.errors import OptionError, UnknownNameError
 
 
