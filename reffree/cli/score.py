@@ -62,6 +62,13 @@ def _limits(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
     "repeated.",
 )
 @click.option(
+    "--all",
+    "every",
+    cls=SectionOption,
+    is_flag=True,
+    help="Every system in the terminal, too; else of many the best, blind ones and gold.",
+)
+@click.option(
     "--fail-under",
     "limits",
     cls=SectionOption,
@@ -72,7 +79,12 @@ def _limits(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
 )
 @INPUT_OPTIONS
 @OUTPUT_OPTIONS
-def command(only: tuple[str, ...], limits: dict[str, float], **given: Any) -> None:  # noqa: ANN401
+def command(
+    only: tuple[str, ...],
+    every: bool,
+    limits: dict[str, float],
+    **given: Any,  # noqa: ANN401  (values of options)
+) -> None:
     """Score segmentations without gold labels, and against them where there are any.
 
     CORPUS is a file or folder of documents with systems' segmentations; - is standard input. JSONL
@@ -105,10 +117,11 @@ def command(only: tuple[str, ...], limits: dict[str, float], **given: Any) -> No
 
     if out.format not in ("json", "csv"):  # for people, best first
         table = table.sorted_by(judged_by(table.metrics))
+    worse = table.worse_than(limits)
     if only:
         table = table.narrowed(only)
-    out.show(table)
-    fail_if(table.worse_than(limits))
+    out.show(table.shortened() if out.format == "table" and not every else table)
+    fail_if(worse)
 
 
 def _check_limits(limits: Mapping[str, float], metrics: Sequence[str]) -> None:
