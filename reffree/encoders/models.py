@@ -179,7 +179,7 @@ def _spec_of(
         pooling=settings.pooling or "mean",
         normalisation="none",
         dtype=resolve_dtype(settings.dtype or dtype, config),
-        backend=RUN_BY[loader],
+        backend=RUN_BY[loader] + "+compile" * (settings.backend == "compile"),
         layer=resolve_layer(settings.layer, config),
         attention=settings.attention or "auto",
         quantisation=settings.quantisation or "none",
