@@ -62,13 +62,6 @@ def _limits(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
     "repeated.",
 )
 @click.option(
-    "--all",
-    "every",
-    cls=SectionOption,
-    is_flag=True,
-    help="Every system in the terminal, too; else of many the best, blind ones and gold.",
-)
-@click.option(
     "--fail-under",
     "limits",
     cls=SectionOption,
@@ -79,12 +72,7 @@ def _limits(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
 )
 @INPUT_OPTIONS
 @OUTPUT_OPTIONS
-def command(
-    only: tuple[str, ...],
-    every: bool,
-    limits: dict[str, float],
-    **given: Any,  # noqa: ANN401  (values of options)
-) -> None:
+def command(only: tuple[str, ...], limits: dict[str, float], **given: Any) -> None:  # noqa: ANN401
     """Score segmentations without gold labels, and against them where there are any.
 
     CORPUS is a file or folder of documents with systems' segmentations; - is standard input. JSONL
@@ -120,7 +108,8 @@ def command(
     worse = table.worse_than(limits)
     if only:
         table = table.narrowed(only)
-    out.show(table.shortened() if out.format == "table" and not every else table)
+    is_screen = given["output_format"] is None and out.path is None
+    out.show(table.shortened() if is_screen else table)
     fail_if(worse)
 
 

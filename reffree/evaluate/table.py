@@ -301,7 +301,7 @@ class ScoreTable:
         also = f", {listed_briefly(beside, MOST_SENTINELS)}" if beside else ""
         note = (
             f"{len(rows)} of {len(names)} systems: the first {len(rivals)} by "
-            f"{judged_by(self.metrics)}{also}; --all shows all, as do -f json, csv and md."
+            f"{judged_by(self.metrics)}{also}; -f table shows all, as do all formats."
         )
         return replace(self, systems=rows, notes=(note, *self.notes), every=self.systems)
 

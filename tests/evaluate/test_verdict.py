@@ -181,13 +181,13 @@ def test_of_many_systems_the_best_are_shown_with_those_that_read_no_text(run, wr
     assert {"gold", "none", "random_2"} < set(names)
     (said,) = [line for line in lines if line.startswith("13 of 24 systems: the first 10 by pk, ")]
     assert "gold, " in said
-    assert "--all" in said
-    every = run("score", path, "-m", "pk", "-m", "bor", "--all").stdout.splitlines()
+    assert "-f table shows all" in said
+    every = run("score", path, "-m", "pk", "-m", "bor", "-f", "table").stdout.splitlines()
     assert sum(bool(re.match(r" \w+ +\d+ ", line)) for line in every) == 24
     for line in lines:
         if re.match(r" \w+ +\d+ ", line):
             assert line.split() in [each.split() for each in every]
-    assert "--all" not in run("score", path, "-m", "pk", "-f", "md").stdout
+    assert "shows all" not in run("score", path, "-m", "pk", "-f", "md").stdout
     assert len(json.loads(run("score", path, "-m", "pk", "-f", "json").stdout)["systems"]) == 24
 
 
