@@ -25,7 +25,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from reffree.data.masses import Masses
-from reffree.metrics.free.expected import Expected
+from reffree.metrics.free.expected import Expected, Source
 from reffree.metrics.free.pooling import Pool
 from reffree.metrics.free.posterior import Posterior, PosteriorFacts
 from reffree.metrics.free.result import Orientation
@@ -149,6 +149,7 @@ class Granularity(Expected):
 
     draws: int = field(default=200, metadata={"option": False})  # it draws none
     pool_d: Pool = field(default="mean", metadata={"option": False})
+    without: Source | None = field(default=None, metadata={"option": False})  # of where alone
 
     @property
     def aggregation(self) -> str:
