@@ -86,7 +86,7 @@ def command(only: tuple[str, ...], limits: dict[str, float], **given: Any) -> No
         raise click.UsageError(
             "--only is for what --explain or --per-document shows: add one of them."
         )
-    out = Output.of(given["output_format"], given["output"], input_files(given))
+    out = Output.of(given["output_format"], given["output"], input_files(given), command="score")
     shards = _large_files(given, options)
     corpus = read_corpus(given) if shards is None else shards
 
