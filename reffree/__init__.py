@@ -13,6 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from reffree import studies as study
     from reffree.data.corpus import Corpus, Document
     from reffree.data.segmentation import Segmentation
     from reffree.encoders.embed import embed
@@ -39,6 +40,7 @@ __all__ = [
     "score",
     "score_document",
     "segment",
+    "study",
 ]
 
 _HOMES = {
@@ -55,7 +57,9 @@ _HOMES = {
     "score": "reffree.evaluate.score",
     "score_document": "reffree.metrics.free.engine",
     "segment": "reffree.segmenters.segment",
+    "study": "reffree.studies",
 }
+"""Module of every name; a study is ``reffree.study.correlate``."""
 
 
 def __dir__() -> list[str]:
@@ -69,4 +73,5 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401  (any exported value)
         return importlib.import_module("importlib.metadata").version("reffree")
     if name not in _HOMES:
         raise AttributeError(f"module 'reffree' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    home = importlib.import_module(_HOMES[name])
+    return home if name == "study" else getattr(home, name)

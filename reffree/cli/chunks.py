@@ -12,7 +12,7 @@ from reffree.cli.declaration import read_declaration
 from reffree.cli.derive import derived_options, given_options
 from reffree.cli.help_page import PagedCommand
 from reffree.cli.messages import progress, waiting
-from reffree.cli.output import Output, require_charts, spare_inputs
+from reffree.cli.output import Output, spare_inputs
 from reffree.cli.reading import OUTPUT_OPTIONS, TABLE_OPTION, check_encoding, files_by_name
 
 DECLARATION = read_declaration("reffree.studies.chunks", "chunks")
@@ -32,7 +32,7 @@ def command(**given: Any) -> None:  # noqa: ANN401  (values of any option)
         options["systems"] = files_by_name(options["systems"], "--system")
     named = [*options.get("systems", {}).values(), options.get("embeddings")]
     inputs = [*given["texts"], *filter(None, named)]
-    out = Output.of(given["output_format"], given["output"], inputs)
+    out = Output.of(given["output_format"], given["output"], inputs, command="chunks")
     check_encoding(options, options.get("embeddings"))
     if (save := options.get("save_corpus")) is not None:
         if save == "-":
@@ -40,8 +40,6 @@ def command(**given: Any) -> None:  # noqa: ANN401  (values of any option)
         if Path(save) == out.path:
             raise click.UsageError(f"--save {save}: this is also -o; choose another file.")
         spare_inputs("--save", Path(save), inputs)
-    if out.format == "html":
-        require_charts()  # before the work, not after it
     with waiting("Loading"):
         chunks = DECLARATION.load()
     out.show(chunks(given["texts"], progress=progress, **options), given["table"])

@@ -60,6 +60,7 @@ class Declaration:
     function: str
     help: str  # first paragraphs of the docstring, up to its sections
     needs_corpora: bool  # whether the corpora have no default
+    takes_one: bool  # whether its corpora are one
     options: tuple[OptionOf, ...]
 
     def load(self) -> Any:  # noqa: ANN401  (the function)
@@ -150,6 +151,7 @@ def read_declaration(module: str, function: str) -> Declaration:
         function,
         text.strip(),
         needs_corpora=len(node.args.defaults) < len(node.args.args),
+        takes_one=node.args.args[0].arg == "corpus",
         options=tuple(
             OptionOf(name, hint, default, option)
             for name, hint, default in found

@@ -86,7 +86,7 @@ def command(only: tuple[str, ...], limits: dict[str, float], **given: Any) -> No
         raise click.UsageError(
             "--only is for what --explain or --per-document shows: add one of them."
         )
-    out = Output.of(given["output_format"], given["output"], input_files(given))
+    out = Output.of(given["output_format"], given["output"], input_files(given), command="score")
     shards = _large_files(given, options)
     corpus = read_corpus(given) if shards is None else shards
 
@@ -105,10 +105,12 @@ def command(only: tuple[str, ...], limits: dict[str, float], **given: Any) -> No
 
     if out.format not in ("json", "csv"):  # for people, best first
         table = table.sorted_by(judged_by(table.metrics))
+    worse = table.worse_than(limits)
     if only:
         table = table.narrowed(only)
-    out.show(table)
-    fail_if(table.worse_than(limits))
+    is_screen = given["output_format"] is None and out.path is None
+    out.show(table.shortened() if is_screen else table)
+    fail_if(worse)
 
 
 def _check_limits(limits: Mapping[str, float], metrics: Sequence[str]) -> None:

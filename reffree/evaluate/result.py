@@ -20,7 +20,7 @@ from reffree.evaluate.table import rounded
 from reffree.formats.source import Source
 from reffree.util.errors import InputError, Place, UnknownNameError, shorten
 from reffree.util.grid import Cell, Grid
-from reffree.util.notebooks import sentences_html, table_html
+from reffree.util.notebooks import ShowsItself, notebook_html
 from reffree.util.optional import require_pandas
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ MOST = 10**15
 Kind = Literal["text", "count", "number", "score", "difference", "share", "p", "interval"]
 Value = str | int | float | None | list[float]
 
-SPECS = {"number": ".3f", "difference": "+.3f", "share": ".1%", "p": ".4f", "count": ",d"}
+SPECS = {"number": "z.3f", "difference": "+z.3f", "share": ".1%", "p": ".4f", "count": ",d"}
 
 
 def plain(value: object) -> Any:  # noqa: ANN401  (what JSON knows)
@@ -117,7 +117,7 @@ def format_value(value: Value, kind: Kind) -> str:
             of = kind if kind in ("difference", "score") else "number"
             return "[{}, {}]".format(*(format_value(float(each), of) for each in value))
     if kind == "score":
-        return f"{value:.3f}" if abs(value) < 1 else f"{value:.2f}"
+        return f"{value:z.3f}" if abs(value) < 1 else f"{value:.2f}"
     if kind == "count" and isinstance(value, float):
         return f"{value:,.1f}"
     if kind == "number" and isinstance(value, int):
@@ -216,12 +216,7 @@ class Table:
         return Grid(tuple(header), tuple(rows), is_number, self.title, self.name)
 
     def _repr_html_(self) -> str:
-        """The table, for notebooks."""
-        grid = self.grid()
-        rows = [
-            [" ".join([c.text, *filter(None, [c.beside]), *c.below]) for c in r] for r in grid.rows
-        ]
-        return table_html(grid.header, rows, self.title)
+        return notebook_html(self)
 
     def _position(self, name: str) -> int:
         names = [each.name for each in self.fields]
@@ -269,7 +264,7 @@ class DocumentText:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class Result(ShowsItself):
     """Everything a study found, and everything needed to repeat it."""
 
     command: str
@@ -283,11 +278,6 @@ class Result:
     reading: dict[str, str] = field(default_factory=dict)  # metric or column → how to read it
     texts: tuple[DocumentText, ...] = ()
     legend: tuple[str, ...] = ()  # how to read the tables, in sentences
-
-    def _repr_html_(self) -> str:
-        """The verdict and the tables that are shown, for notebooks."""
-        shown = [table for table in self.tables if table.shown and table.rows]
-        return sentences_html(self.verdict) + "".join(table._repr_html_() for table in shown)
 
     def table(self, name: str) -> Table:
         """Return the table of that name."""

@@ -30,9 +30,8 @@ from reffree.segmenters.segment import ARP_BASELINES, segment
 from reffree.statistics.coefficients import MIN_SYSTEMS
 from reffree.statistics.losses import MeanOverDocuments, SystemLosses
 from reffree.statistics.meta_evaluation import MetaEvaluation
-from reffree.statistics.resampling import Counts
 from reffree.studies.study import CorpusPart, StudiedCorpus, StudySettings
-from reffree.util.arrays import Booleans, Floats, Integers
+from reffree.util.arrays import Booleans, Floats
 from reffree.util.seeds import rng_for
 
 Pool = Literal["independent", "cohesion"]
@@ -201,38 +200,35 @@ def complete_pool(
     names systems of the corpus that optimise embedding similarity, beside those whose names say so.
     A default system whose name the corpus has already is not made again.
     """
-    given = [name for name in corpus.hypotheses if name != GOLD]
-    if settings.pool in ("default", "paper"):
-        corpus, given = corpus.only_systems(()), []
-    members = [Member(GOLD, "gold", "independent")]
     bare = corpus.only_systems(())
+    if settings.pool in ("default", "paper"):
+        corpus = bare
+    systems = corpus.hypotheses
+    given = [name for name in systems if name != GOLD]
+    members = [Member(GOLD, "gold", "independent")]
 
-    def add(made: Mapping[str, Sequence[Segmentation]], kind: Kind, pool: Pool) -> None:
-        nonlocal corpus
-        for name, segmentations in made.items():
-            if name not in corpus.hypotheses:
-                by_id = {d.id: each for d, each in zip(corpus, segmentations, strict=True)}
-                corpus = corpus.with_system(name, by_id)
-                members.append(Member(name, kind, pool))
+    def add(made: Mapping[str, tuple[Segmentation, ...]], kind: Kind, pool: Pool) -> None:
+        new = {name: segmentations for name, segmentations in made.items() if name not in systems}
+        systems.update(new)
+        members.extend(Member(name, kind, pool) for name in new)
 
     add(supervised, "supervised", "independent")
     for name in given:
         seeks = name in settings.cohesion or name.partition(":")[0] in SEEKERS
         members.append(Member(name, "given", "cohesion" if seeks else "independent"))
     is_enough = settings.pool == "auto" and len(given) >= ENOUGH_SYSTEMS
-    if settings.pool == "given" or is_enough:
-        return corpus, members
-    there = set(corpus.hypotheses)
-    for kind, pool, methods in STEPS[:1] if settings.pool == "paper" else STEPS:
+    steps = () if settings.pool == "given" or is_enough else STEPS
+    there = set(systems)
+    for kind, pool, methods in steps[:1] if settings.pool == "paper" else steps:
         if wanted := [method for method in methods if method not in there]:
             made = segment(
                 *(bare, wanted), seed=settings.seed, embeddings=embedded, progress=settings.progress
             )
             add(made.hypotheses, kind, pool)
-    if settings.pool != "paper":
-        perturbed = [perturb(corpus, parse_perturbation(p), settings.seed) for p in PERTURBED]
+    if steps and settings.pool != "paper":
+        perturbed = [perturb(bare, parse_perturbation(p), settings.seed) for p in PERTURBED]
         add({each.name: each.segmentations for each in perturbed}, "perturbed", "independent")
-    return corpus, members
+    return bare.with_systems({n: s for n, s in systems.items() if n != GOLD}), members
 
 
 def score_case(
@@ -304,18 +300,3 @@ def negated(sentinel: str) -> str:
     Tests take a sentinel the way round in which it correlates positively.
     """
     return f"-{sentinel}"
-
-
-class SystemSubset:
-    """A metric's losses of some of the systems."""
-
-    def __init__(self, losses: SystemLosses, rows: Integers) -> None:
-        """Keep the systems with these numbers."""
-        self._losses = losses
-        self._rows = rows
-        self.values: Floats = losses.values[rows]
-        self.contributions: Floats = losses.contributions[rows]
-
-    def over(self, counts: Counts) -> Floats:
-        """System scores over resampled documents."""
-        return self._losses.over(counts)[:, self._rows]

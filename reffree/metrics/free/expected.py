@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,9 @@ from reffree.util.seeds import rng_for
 
 EVIDENCE = ("all", "embedding", "words", "cues")
 """Named sources; ``scorer:FOLDER`` is another."""
+
+Source = Literal["vectors", "words", "cues"]
+"""What systems may have read, and ``without=`` leaves out."""
 
 FEWEST_UNITS = 3
 """Of a document with an expected error."""
@@ -57,8 +60,8 @@ class Expected(FreeMetric):
     ``length`` is the number of units a segment is expected to have, where it is known. ``evidence``
     names what the posterior rests on: ``embedding``, ``words``, ``cues`` (questions, pronouns,
     connectives), a boundary scorer trained by ``reffree train scorer`` (``scorer:FOLDER``), or
-    ``all`` that is at hand. ``draws`` are those of
-    the spread, and of all but Pk itself.
+    ``all`` that is at hand; ``without`` leaves one of them out, as a system that has read it cannot
+    be judged by it. ``draws`` are those of the spread, and of all but Pk itself.
     """
 
     orientation: ClassVar[Orientation]
@@ -73,6 +76,7 @@ class Expected(FreeMetric):
     draws: Annotated[int, Bounds(1, 100_000, remedy="leave it out for 200")] = 200
     seed: int = field(default=0, metadata={"option": False})
     pool_d: Pool = field(default="mean", metadata=UNUSUAL)
+    without: Source | None = field(default=None, metadata=UNUSUAL)
 
     @property
     def aggregation(self) -> str:
@@ -88,6 +92,17 @@ class Expected(FreeMetric):
                 expected=", ".join([*EVIDENCE, "scorer:FOLDER"]),
                 remedy="leave it out for all that is at hand",
             )
+        if self.without and self.evidence != "all":
+            raise InputError(
+                f"evidence={self.evidence} without={self.without}",
+                expected="one of the two",
+                remedy="without= leaves a source out of all, evidence= takes one alone",
+            )
+
+    @property
+    def rests_on(self) -> tuple[float | None, str, Source | None]:
+        """What its posterior is made of: metrics of which it is the same share one."""
+        return self.length, self.evidence, self.without
 
     @property
     def scorer(self) -> str:
@@ -97,11 +112,13 @@ class Expected(FreeMetric):
 
     def posterior(self, embeddings: NDArray[np.generic], reading: Reading) -> Posterior:
         """Distribution over the segmentations of a document."""
-        if self.evidence in ("words", "cues") and reading.units is None:
+        needs_text = self.evidence in ("words", "cues") or self.without == "vectors"
+        if needs_text and reading.units is None:
+            asked = f"evidence={self.evidence}" if self.without is None else "without=vectors"
             raise InputError(
-                f"vectors without text for evidence={self.evidence}",
+                f"vectors without text for {asked}",
                 expected="the text of the units",
-                remedy="score a corpus, or leave evidence out",
+                remedy=f"score a corpus, or leave {asked.partition('=')[0]} out",
             )
         if self.scorer and self.scorer not in reading.boundary_probabilities:
             raise InputError(
@@ -109,7 +126,9 @@ class Expected(FreeMetric):
                 expected="a corpus whose gaps the trained scorer has scored",
                 remedy="use reffree score or reffree.score, which run it",
             )
-        return Posterior(embeddings, reading, length=self.length, evidence=self.evidence)
+        return Posterior(
+            embeddings, reading, length=self.length, evidence=self.evidence, without=self.without
+        )
 
     def gold_metric(self, window: int) -> GoldMetric:
         """Return the metric whose expectation this is, with this window if it has one."""
@@ -208,21 +227,21 @@ def score_expected(
 ) -> dict[str, RawScores]:
     """Score one document's hypotheses, given a part at a time.
 
-    Metrics that rest on the same evidence share a posterior. Where asked for, spreads and what
+    Metrics that rest on the same share a posterior. Where asked for, spreads and what
     scores are to be read with are kept.
     """
-    posteriors: dict[tuple[float | None, str], Posterior] = {}
+    posteriors: dict[Any, Posterior] = {}
     told: dict[Any, PosteriorFacts | None] = {}
     for metric in metrics.values():
-        key = metric.length, metric.evidence
+        key = metric.rests_on
         if key not in posteriors:
             posteriors[key] = metric.posterior(embeddings, reading)
-        if (*key, type(metric).facts) not in told:
-            told[*key, type(metric).facts] = metric.facts(posteriors[key]) if keep_spread else None
+        if (key, type(metric).facts) not in told:
+            told[key, type(metric).facts] = metric.facts(posteriors[key]) if keep_spread else None
     parts: dict[str, list[tuple[Floats, Floats, Floats]]] = {name: [] for name in metrics}
     for masses in hypotheses:
         for name, metric in metrics.items():
-            posterior = posteriors[metric.length, metric.evidence]
+            posterior = posteriors[metric.rests_on]
             spread = metric.spread(posterior, masses) if keep_spread else np.empty(0)
             scores, weights = metric.scores(posterior, masses), metric.weights(posterior, masses)
             parts[name].append((scores, weights, spread))
@@ -230,7 +249,7 @@ def score_expected(
     scored = {}
     for name, metric in metrics.items():
         values, weights, spread = (np.concatenate(part) for part in zip(*parts[name], strict=True))
-        facts = told[metric.length, metric.evidence, type(metric).facts]
+        facts = told[metric.rests_on, type(metric).facts]
         none = np.empty((len(values), 0))
         scored[name] = RawScores(values, weights, np.zeros(len(values)), none, spread, facts)
     return scored

@@ -110,6 +110,7 @@ class PosteriorFacts(NamedTuple):
 class WeighedCoherence(NamedTuple):
     """What vectors or words see in a document, and in its steps in random orders."""
 
+    name: str
     weight: float
     own: Coherence
     by_chance: tuple[Coherence, ...]
@@ -125,6 +126,7 @@ class Posterior:
         *,
         length: float | None = None,
         evidence: str = "all",
+        without: str | None = None,
     ) -> None:
         """Take the evidence that is named and at hand; ``all`` of a bare document is its vectors.
 
@@ -133,6 +135,8 @@ class Posterior:
             reading: the text, and what trained scorers say.
             length: expected units per segment.
             evidence: ``embedding``, ``words``, ``cues``, ``scorer:FOLDER`` or ``all``.
+            without: ``vectors`` (and the trained scorers that read them), ``words`` or ``cues``,
+                which then say how many segments there are, and nothing of where.
         """
         self.n_units = len(embeddings)
         self._rooms: dict[int, tuple[Posterior, float]] = {}
@@ -147,18 +151,23 @@ class Posterior:
         found = []
         if kind in ("all", "embedding"):
             weight = 1.0 if text is None else VECTORS_BESIDE_TEXT
-            found.append((weight, embedding_coherence(embeddings)))
+            found.append(("vectors", weight, embedding_coherence(embeddings)))
         if kind in ("all", "words") and text is not None:
-            found.append((WORDS, word_coherence(text)))
+            found.append(("words", WORDS, word_coherence(text)))
         self._sources = [
-            WeighedCoherence(weight, own, tuple(own.reordered(order) for order in self.orders))
-            for weight, own in found
+            WeighedCoherence(
+                name,
+                0.0 if name == without else weight,
+                own,
+                tuple(own.reordered(order) for order in self.orders),
+            )
+            for name, weight, own in found
             if own is not None
         ]
         self._log_odds = np.zeros(m)
-        if kind in ("all", "cues") and text is not None:
+        if kind in ("all", "cues") and text is not None and without != "cues":
             self._log_odds += step_odds(cue_evidence(text), self.n_units)
-        known = reading.boundary_probabilities
+        known = {} if without == "vectors" else reading.boundary_probabilities
         for p in known.values() if kind == "all" else [known[folder]] if folder else []:
             self._log_odds += scorer_evidence(p, self.n_units)
         centre, spread = assumed_segments(self.n_units, length)
@@ -236,7 +245,7 @@ class Posterior:
         """What to read scores with; None where there are none."""
         if not self.is_defined:
             return None
-        if not self._sources:
+        if not any(source.weight for source in self._sources):
             alone = self._information(self._evidence(self.segments))
             return PosteriorFacts(alone, 0.0, self.segments)
         own = self._information(self._coherence_evidence([each.own for each in self._sources]))

@@ -33,6 +33,7 @@ from reffree.metrics.free.posterior import Posterior
 from reffree.metrics.registry import parse_metric, parse_metrics
 from reffree.reference import pk, windowdiff
 from reffree.util.errors import InputError
+from reffree.util.naming import spelling_of
 from reffree.util.seeds import rng_for
 from reffree.util.words import Lexicon
 from tests.oracles import expected as oracle
@@ -112,6 +113,55 @@ def test_posterior_is_that_of_enumeration(document, length, evidence):
     best = posterior.best()
     least = oracle.best_segmentation(mixed, n)[1]
     assert_allclose(oracle.expected_pk(tuple(best.tolist()), mixed), least, rtol=1e-6, atol=1e-8)
+
+
+@examples(40)
+@given(documents(), st.sampled_from([None, 2.5]), st.sampled_from(["vectors", "words", "cues"]))
+def test_without_a_source_it_says_how_many_but_not_where(document, length, without):
+    x, units = document
+    n = len(x)
+    posterior = Posterior(x, Reading(units), length=length, without=without)
+    known = told(posterior, x, units, length, "all")
+    nodes = oracle.evidence_and_nodes(**known)[1] if n > 1 else None
+    assert posterior.is_defined == bool(nodes)
+    if not nodes:
+        return
+    left_out = {"vectors": "embeddings", "words": "terms", "cues": "units"}[without]
+    table = oracle.evidence_and_nodes(**known | {left_out: None})[0]
+    mixed = oracle.mixture(table, n, nodes)
+    assert_allclose(
+        posterior.boundaries, oracle.boundary_probabilities(mixed, n), rtol=1e-6, atol=1e-8
+    )
+    assert_allclose(posterior.segments, oracle.typical_count(nodes), rtol=1e-6)
+
+
+def test_a_document_of_vectors_alone_has_no_other_judge():
+    reading = Reading(None)
+    metric = parse_metric("expected_pk:without=vectors")
+    with pytest.raises(InputError, match="vectors without text for without=vectors"):
+        metric.posterior(np.eye(4), reading)
+
+
+def test_a_source_is_left_out_of_all_only():
+    with pytest.raises(InputError, match="one of the two"):
+        parse_metric("expected_pk:evidence=words,without=vectors")
+    with pytest.raises(InputError, match="without=vectors or without=words or without=cues"):
+        parse_metric("expected_pk:without=embedding")
+    assert spelling_of(parse_metric("placement:without=words")) == "placement:without=words"
+
+
+def test_trained_scorers_read_vectors():
+    """Left out with them: the probabilities that a scorer made of vectors say nothing."""
+    rng = np.random.default_rng(0)
+    x, units = rng.standard_normal((12, 4)), [str(word) for word in rng.choice(NOUNS, 12)]
+    probabilities = {"folder": rng.random(11)}
+    with_scorer, bare = (
+        Posterior(x, Reading(units, known), without="vectors").boundaries
+        for known in (probabilities, {})
+    )
+    assert_allclose(with_scorer, bare)
+    words_out = Posterior(x, Reading(units, probabilities), without="words").boundaries
+    assert not np.allclose(words_out, Posterior(x, Reading(units), without="words").boundaries)
 
 
 @pytest.mark.parametrize("seed", range(40))
