@@ -30,7 +30,7 @@ from reffree.studies.correlate_pool import (
 )
 from reffree.studies.encoders import measure_speed, tell_apart
 from reffree.util.errors import EncoderError
-from reffree.util.progress import Timed, no_progress
+from reffree.util.progress import no_progress
 from reffree.util.seeds import rng_for
 from tests.checkpoints import save_checkpoint
 from tests.oracles.statistics import correlation_difference
@@ -247,15 +247,6 @@ def test_missing_kinds_of_metrics_are_filled_in():
     assert case_settings({"metrics": ["arp_pair"]}).metrics == ("arp_pair", *usual)
     assert case_settings({"metrics": ["pk"]}).metrics == (*STUDIED, "pk")
     assert case_settings({}).metrics == (*STUDIED, *usual)
-
-
-def test_stages_are_timed_and_told():
-    timed = Timed()
-    with timed("Scoring", 2) as advance:
-        advance(2)
-    assert set(timed.seconds) == {"Scoring"}
-    assert timed.told().startswith("scoring 0.")
-    assert timed.seconds == {}
 
 
 # Encoders -------------------------------------------------------------------------------------
