@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 DRAWS = 1000
 METRICS = (
-    *("expected_pk", "arp_pair", "silhouette", "segrefree"),
-    *("pk", "windowdiff", "boundary_similarity"),
+    *("placement", "granularity", "expected_pk", "arp_pair", "segrefree"),
+    *("pk", "boundary_similarity"),
 )
-"""One table of 100 columns: the score to judge by, some of the published ones, and gold's word."""
+"""One table of 100 columns: what is read first, some of the published ones, and gold's word."""
 
 SCALE = (
-    "expected_pk is the Pk to expect from an annotator, read off the text alone. The last "
-    "three columns compare with gold."
+    "placement is where boundaries are: 0 chance, 1 the best that the text knows of; granularity "
+    "how many, 1 as the text suggests; expected_pk both. The last two columns compare with gold."
 )
 GOLD_FIRST = (
     "No column with a p saw gold, yet gold is best in each, then (by expected_pk) its copies."
@@ -75,7 +75,7 @@ def command(
         **encoding,
     )
     if out.format not in ("json", "csv"):
-        table = table.sorted_by(METRICS[0])
+        table = table.sorted_by("expected_pk")
     out.show(table, after=_advice(table, out.width))
 
 

@@ -51,7 +51,7 @@ def draw_null(
     from reffree.metrics.free.engine import score_documents
 
     settings, systems = scores.settings, scores.systems
-    metrics, draws = scores.metrics.reference_free, scores.settings.null
+    metrics, draws = tested_metrics(scores), scores.settings.null
     sums = np.zeros((2, len(systems), len(metrics), draws))
     tests: DocumentTests = {}
     at_once = max(1, HYPOTHESES_AT_ONCE // (len(systems) * draws))
@@ -88,6 +88,11 @@ def draw_null(
     return sums, tests
 
 
+def tested_metrics(scores: Scores) -> dict[str, FreeMetric]:
+    """Return the metrics by which the same lengths in another order may score differently."""
+    return {name: each for name, each in scores.metrics.reference_free.items() if each.reads_order}
+
+
 def corpus_tests(scores: Scores) -> dict[tuple[str, str], NullTest | None]:
     """Compare corpus means, by system and metric, with those of the draws; nothing without any."""
     if scores.null is None:
@@ -95,7 +100,7 @@ def corpus_tests(scores: Scores) -> dict[tuple[str, str], NullTest | None]:
     with np.errstate(invalid="ignore"):
         means = scores.null[0] / scores.null[1]
     tests = {}
-    for m, (name, metric) in enumerate(scores.metrics.reference_free.items()):
+    for m, (name, metric) in enumerate(tested_metrics(scores).items()):
         at = scores.index(name)
         for s, system in enumerate(scores.systems):
             mean = corpus_mean(scores.raw[at, :, s], scores.weights[at, :, s])

@@ -17,7 +17,14 @@ import numpy as np
 from reffree.data.segmentation import Segmentation
 from reffree.encoders.options import EncoderOptions
 from reffree.evaluate.metric_set import MetricSet
-from reffree.evaluate.table import CorpusScore, DocumentScores, NullTest, PartScore, SystemScores
+from reffree.evaluate.table import (
+    POSTERIOR,
+    CorpusScore,
+    DocumentScores,
+    NullTest,
+    PartScore,
+    SystemScores,
+)
 from reffree.metrics.free.pooling import document_pool
 from reffree.metrics.free.result import RawScores, Unsegmented, check_unsegmented
 from reffree.statistics.losses import (
@@ -37,7 +44,7 @@ if TYPE_CHECKING:
 Average = Literal["macro", "micro"]
 
 TOO_FEW = f"fewer than {MIN_DOCUMENTS} documents with a score"
-FACTS = ("information", "chance_information", "assumed_segments")
+FACTS = ("information", "chance_information", "assumed_segments", "fewest", "most")
 """What the posterior behind an expected error is described by (`PosteriorFacts`)."""
 
 
@@ -79,7 +86,7 @@ class Scores:
     weights: Floats  # (metrics, documents, systems) in the corpus mean
     left_out: Floats  # (metrics, documents, systems) infinite parts left out
     spread: Floats  # (metrics, documents, systems) of expected errors; NaN without
-    facts: Floats  # (metrics, documents, 3) `FACTS` behind them; NaN without
+    facts: Floats  # (metrics, documents, facts) `FACTS` behind them; NaN without
     counts: dict[str, Floats]  # of gold-based metrics: (documents, systems, c), 0 without gold
     null: Floats | None = None  # (2, systems, metrics, draws) `null.draw_sums`
     embedded: Embeddings | None = None  # without its vectors
@@ -239,18 +246,14 @@ class Scores:
             **self._mean_facts(m, s),
         )
 
-    def _mean_facts(self, m: int, s: int) -> dict[str, float]:
-        """Mean over documents of what an expected error is to be read with."""
-        known = ~np.isnan(self.facts[m, :, 0])
+    def _mean_facts(self, m: int, s: int) -> dict[str, Any]:
+        """Mean over documents of what a score is to be read with; numbers of segments geometric."""
+        known = ~np.isnan(self.facts[m, :, 2])
         if not known.any():
             return {}
-        information, chance, segments = self.facts[m, known].T
-        return {
-            "spread": float(self.spread[m, known, s].mean()),
-            "information": float(information.mean()),
-            "chance_information": float(chance.mean()),
-            "assumed_segments": float(np.exp(np.log(segments).mean())),
-        }
+        means = self.facts[m, known].mean(0)
+        means[2:] = np.exp(np.log(self.facts[m, known, 2:]).mean(0))
+        return _named_facts(float(self.spread[m, known, s].mean()), means)
 
     def system_rows(
         self, bootstrap: DocumentBootstrap, nulls: Mapping[tuple[str, str], NullTest | None]
@@ -285,9 +288,7 @@ class Scores:
             known["weight"] = weight if is_weighed else None
         elif weight != 1.0:
             known["weight"] = weight
-        if not np.isnan(self.facts[m, d, 0]):
-            known["spread"] = float(self.spread[m, d, s])
-            known |= dict(zip(FACTS, self.facts[m, d].tolist(), strict=True))
+        known |= _named_facts(float(self.spread[m, d, s]), self.facts[m, d])
         if math.isnan(raw):
             return PartScore(None, None, reason=self._reason(name, d, s), **known)
         return PartScore(self.metrics.metric(name).shown(raw), raw, **known)
@@ -300,6 +301,16 @@ class Scores:
         if self.n_segments[d, s] == 1:
             return f"no boundary (unsegmented={self.settings.unsegmented})"
         return self.metrics.reference_free[name].undefined
+
+
+def _named_facts(spread: float, facts: Floats) -> dict[str, Any]:
+    """Name what is known of a spread and of `FACTS`; the range allowed is a factor."""
+    information, chance, segments, fewest, most = facts.tolist()
+    named = dict(zip(POSTERIOR, (spread, information, chance, segments), strict=True))
+    known: dict[str, Any] = {name: x for name, x in named.items() if not math.isnan(x)}
+    if not math.isnan(fewest):
+        known["allowed"] = (fewest / segments, most / segments)
+    return known
 
 
 def corpus_mean(raw: Floats, weights: Floats) -> float | None:

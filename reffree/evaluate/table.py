@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from reffree.metrics.names import WITHOUT_SEARCH
 from reffree.util.errors import InputError, check_documents
 from reffree.util.notebooks import sentences_html, table_html
 from reffree.util.optional import require_pandas
@@ -32,9 +33,19 @@ POSTERIOR = ("spread", "information", "chance_information", "assumed_segments")
 RECOMMENDED = "expected_pk"
 
 
+def named_like(kind: str, metrics: Iterable[str]) -> str | None:
+    """Return the first name of a kind of metric, whatever its options."""
+    return next((name for name in metrics if name.split(":")[0] == kind), None)
+
+
+def is_published(name: str) -> bool:
+    """Whether a metric is one of the published scores that need no gold."""
+    return name.split(":")[0] in WITHOUT_SEARCH
+
+
 def judged_by(metrics: Sequence[str]) -> str:
     """Choose the metric that a verdict rests on: expected Pk where there is one, else the first."""
-    return next((name for name in metrics if name.split(":")[0] == RECOMMENDED), metrics[0])
+    return named_like(RECOMMENDED, metrics) or metrics[0]
 
 
 def rounded(value: float | None) -> float | None:
@@ -78,6 +89,7 @@ class Score:
     information: float | None = None  # nats per boundary behind an expected error
     chance_information: float | None = None  # the same with the units in random order
     assumed_segments: float | None = None  # of a document
+    allowed: tuple[float, float] | None = None  # factors of granularity that the text allows
 
     @property
     def posterior(self) -> dict[str, float | None]:
@@ -88,7 +100,8 @@ class Score:
         """Return plain values for JSON; what there is nothing to say of is left out."""
         values = {"value": rounded(self.value), "raw": rounded(self.raw)}
         null = None if self.null is None else self.null.to_dict()
-        beside = {**optional, "null": null, **self.posterior}
+        allowed = self.allowed and [rounded(x) for x in self.allowed]
+        beside = {**optional, "null": null, **self.posterior, "allowed": allowed}
         return {**values, **own, **{name: x for name, x in beside.items() if x is not None}}
 
 

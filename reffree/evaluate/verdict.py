@@ -8,13 +8,68 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from reffree.evaluate.scores import Scores
-from reffree.evaluate.table import DECIMALS, SystemScores, judged_by, rounded
+from reffree.evaluate.table import (
+    DECIMALS,
+    CorpusScore,
+    SystemScores,
+    judged_by,
+    named_like,
+    rounded,
+)
 from reffree.statistics.losses import Direction, as_loss
 from reffree.statistics.paired import PairedTest, paired_tests
-from reffree.util.errors import listed
+from reffree.util.errors import listed_briefly
 
 ALPHA = 0.05
 GOLD = "gold"
+
+WELL, FAIRLY = 0.4, 0.2
+"""Placement from which boundaries sit well, and fairly well: gold has .2 to .6 on real text."""
+
+OFTEN = (
+    *((0.22, 0.28, "a quarter as often"), (0.3, 0.37, "a third as often")),
+    *((0.45, 0.55, "half as often"), (1.9, 2.1, "twice as often")),
+)
+"""Words for factors of granularity, from … to."""
+
+
+def describe(system: str, scores: Mapping[str, Mapping[str, CorpusScore]]) -> list[str]:
+    """Say in a sentence how finely a system cuts, and whether its boundaries sit well.
+
+    Nothing where neither `granularity` nor `placement` was scored, or is defined.
+
+    Args:
+        system: which of those that were scored.
+        scores: by system, then by metric; gold's placement is named beside another's.
+    """
+    found = scores[system]
+    parts = []
+    how_many, where = (named_like(kind, found) for kind in ("granularity", "placement"))
+    if how_many is not None and (factor := found[how_many].value) is not None:
+        words = next((w for low, high, w in OFTEN if low <= factor <= high), "")
+        low, high = found[how_many].allowed or (factor, factor)
+        if low <= factor <= high:
+            words = "about as often"
+        parts.append(
+            f"cuts {words or f'{factor:.2g} times as often'} as the text suggests "
+            f"({f'{factor:.2g} ×; ' if words else ''}{low:.2g} to {high:.2g} is allowed)"
+        )
+    if where is not None and (placed := found[where].value) is not None:
+        null, (low, high) = found[where].null, found[where].ci or (placed, placed)
+        if low <= 0 <= high if null is None else ALPHA < null.p < 1 - ALPHA:
+            words = "cannot be told from chance"
+        elif placed < 0:
+            words = "sit worse than by chance"
+        else:
+            well = "well" if placed >= WELL else "fairly well" if placed >= FAIRLY else ""
+            words = f"sit {well}" if well else "sit little better than by chance"
+        aside = "" if null is None else f", {_p(null.p)}"
+        gold = scores[GOLD][where].value if GOLD in scores and system != GOLD else None
+        aside += "" if gold is None else f"; gold {_short(gold)}"
+        parts.append(
+            f"its boundaries {words} ({_short(placed)} of what is possible, chance 0{aside})"
+        )
+    return [f"{system} {'; '.join(parts)}."] if parts else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +90,22 @@ class Rivals:
         """Name of the first; None without any."""
         return next(iter(self.values), None)
 
-    def sentences(self) -> list[str]:
-        """Say who is best, by how much, and who cannot be told from it."""
+    def sentences(self, opening: Sequence[str] = ()) -> list[str]:
+        """Say who is best, by how much, and who cannot be told from it.
+
+        The opening is about the best one, which then goes without its name.
+        """
         if len(self.values) < 2:
-            return self._alone()
+            return [*opening, *self._alone()]
         (best, value), (runner_up, other), *_ = self.values.items()
         aside = "" if self.gold is None else f" (gold {self.gold:.3f})"
         if value == other:
-            return [f"{best} and {runner_up} share the best {self.metric}: {value:.3f}{aside}."]
+            shared = f"{best} and {runner_up} share the best {self.metric}: {value:.3f}{aside}."
+            return [*opening, shared]
         return [
-            f"{best} is best of {len(self.values)} systems by {self.metric}: {value:.3f}{aside}, "
-            f"then {runner_up}, {other:.3f}{self._margin()}.",
+            *opening,
+            f"{'It' if opening else best} is best of {len(self.values)} systems by {self.metric}: "
+            f"{value:.3f}{aside}, then {runner_up}, {other:.3f}{self._margin()}.",
             *self._unsure(best),
         ]
 
@@ -78,7 +138,11 @@ class Rivals:
             return ["It is told apart from every other system."]
         if len(alike) == len(self.values) - 1:
             return ["It cannot be told from any other system on these documents."]
-        return [f"It cannot be told from {listed(alike)} on these documents."]
+        return [f"It cannot be told from {listed_briefly(alike)} on these documents."]
+
+
+def _short(share: float) -> str:
+    return f"{share:.2f}".replace("0.", ".", 1)
 
 
 def _p(p: float) -> str:
@@ -115,32 +179,37 @@ def verdict(
     """Say in a few sentences what a table shows by the metric it is best judged by."""
     metric = judged_by(scores.metrics.names)
     direction = scores.metrics.metric(metric).direction
-    found = {row.system: row.metrics[metric] for row in systems}
+    found = {row.system: row.metrics for row in systems}
     if metric in incomparable:
         return (f"{metric} cannot rank these systems: they were scored on different documents.",)
-    rivals = rank(metric, direction, {s: rounded(score.value) for s, score in found.items()})
+    values = {system: rounded(metrics[metric].value) for system, metrics in found.items()}
+    rivals = rank(metric, direction, values)
     if not rivals.values and rivals.gold is None:
         return (f"{metric} is undefined for every system on these documents.",)
     is_tested = not scores.is_pooled(metric) and not scores.is_median(metric)
     if len(rivals.values) > 1 and is_tested:
         rivals = tested(rivals, _tests_of_best(scores, metric, list(rivals.values)))
-    sentences = rivals.sentences()
-    score = found[next(iter(rivals.values), GOLD)]
-    if score.null is not None:
-        is_placed = score.null.p <= ALPHA
-        sentences.append(
-            f"Its boundaries are not where chance would put them ({_p(score.null.p)})."
-            if is_placed
-            else f"Chance does as well with segments of the same lengths ({_p(score.null.p)})."
-        )
-    elif metric in scores.metrics.reference_free and rivals.values:
-        sentences.append("Not tested against chance: --null 1000 does that.")
+    best = rivals.best or GOLD
+    sentences = rivals.sentences(describe(best, found))
+    score = found[best][metric]
+    is_free = metric in scores.metrics.reference_free
+    if is_free and rivals.values and named_like("placement", found[best]) is None:
+        sentences.append(_against_chance(score))
     if score.information is not None:
         from reffree.metrics.free.expected import INFORMED
 
         if score.information <= INFORMED * (score.chance_information or 0.0):
             sentences.append("The text says little here: the score rests on what is assumed.")
     return tuple(sentences)
+
+
+def _against_chance(score: CorpusScore) -> str:
+    """Say whether random orders do as well, of a score that does not say it itself."""
+    if score.null is None:
+        return "Not tested against chance: --null 1000 does that."
+    if score.null.p <= ALPHA:
+        return f"Its boundaries are not where chance would put them ({_p(score.null.p)})."
+    return f"Chance does as well with segments of the same lengths ({_p(score.null.p)})."
 
 
 def _tests_of_best(scores: Scores, metric: str, order: Sequence[str]) -> dict[str, PairedTest]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 FREE = {
+    "placement": "free.placement.Placement",
+    "granularity": "free.placement.Granularity",
     "expected_pk": "free.expected.ExpectedPk",
     "expected_windowdiff": "free.expected.ExpectedWindowDiff",
     "expected_boundary_similarity": "free.expected.ExpectedBoundarySimilarity",
     "expected_w_f1": "free.expected.ExpectedWF1",
-    "placement": "free.placement.Placement",
-    "granularity": "free.placement.Granularity",
     "arp_std": "free.arp.ArpStd",
     "arp_cos": "free.arp.ArpCos",
     "arp_pair": "free.arp.ArpPair",
@@ -44,11 +44,17 @@ GOLD = {
 }
 """Metrics that compare with gold, in the order of ``-m gold``."""
 
-DEFAULT = ("expected_pk", "arp_std", "arp_cos", "arp_pair", "silhouette", "segrefree")
-"""Scored unless others are asked for: the one to judge by, and the published ones."""
+OPENING = ("placement", "granularity", "expected_pk")
+"""Where, how many, and the two together, by which systems are ranked: read first."""
 
-WITHOUT_SEARCH = DEFAULT[1:]
-"""What a document's hypotheses are scored by without tables of evidence made first."""
+WITHOUT_SEARCH = ("arp_std", "arp_cos", "arp_pair", "silhouette", "segrefree")
+"""The published ones: a document's hypotheses are scored without tables of evidence made first."""
+
+DEFAULT = (*OPENING, *WITHOUT_SEARCH)
+"""Scored unless others are asked for."""
+
+STUDIED = ("expected_pk", *WITHOUT_SEARCH)
+"""What studies of metrics are about unless others are asked for: one number for a system each."""
 
 GOLD_DEFAULT = ("pk", "windowdiff", "boundary_similarity")
 """Shown beside the reference-free metrics where there is gold."""

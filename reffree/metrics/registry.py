@@ -13,6 +13,7 @@ from reffree.metrics.base import Metric
 from reffree.metrics.names import COMPILED as COMPILED
 from reffree.metrics.names import DEFAULT as DEFAULT
 from reffree.metrics.names import GOLD_DEFAULT as GOLD_DEFAULT
+from reffree.metrics.names import STUDIED as STUDIED
 from reffree.metrics.names import WITHOUT_SEARCH as WITHOUT_SEARCH
 from reffree.util.naming import parse_named, spelling_of
 

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from reffree.evaluate.result import DocumentText, Field, Result, Table, columns, format_value
-from reffree.evaluate.table import POSTERIOR, CorpusScore, NullTest, PartScore, ScoreTable
+from reffree.evaluate.table import (
+    POSTERIOR,
+    CorpusScore,
+    NullTest,
+    PartScore,
+    ScoreTable,
+    is_published,
+)
 from reffree.report.grid import console
 from reffree.util.errors import counted, visible
 
 if TYPE_CHECKING:
     from rich.text import Text
 
+PUBLISHED = "Published scores of cohesion, which need no gold"
+
 NEGLIGIBLE = 5e-4
 """Changes of the loss that the three decimals shown do not see."""
+
+MOST_COLUMNS = 7
+"""Of more metrics the published ones that need no gold get a table of their own."""
 
 SYSTEMS = (
     *columns("text", "system"),
@@ -39,6 +52,7 @@ SCORES = (
     *columns("count", "documents", "undefined"),
     *columns("number", "weight", *POSTERIOR, "null_z", "null_p"),
     *columns("text", "direction"),
+    *columns("interval", "allowed"),
 )
 EXPLANATIONS = (
     *columns("text", "document", "system", "metric", "kind"),
@@ -49,7 +63,7 @@ EXPLANATIONS = (
 
 def result_of_scores(table: ScoreTable) -> Result:
     """Return the tables that people read, the one for CSV, and what is to be known of them."""
-    tables = [Table.of("systems", "", SYSTEMS, list(_system_rows(table)), wide="metric")]
+    tables = list(_system_tables(table))
     explained = [row for row in table.documents or () if row.explanations is not None]
     if table.documents is not None:
         rows = list(_document_rows(table))
@@ -73,19 +87,32 @@ def result_of_scores(table: ScoreTable) -> Result:
     )
 
 
-def _system_rows(table: ScoreTable) -> Iterator[dict[str, Any]]:
-    best = {name: table.best(name) for name in table.metrics}
+def _system_tables(table: ScoreTable) -> Iterator[Table]:
+    """Yield the table of systems, and where it would be too wide one of the published scores."""
+    apart = [name for name in table.metrics if is_published(name)]
+    if len(table.metrics) <= MOST_COLUMNS or len(apart) == len(table.metrics):
+        apart = []
+    kept = [name for name in table.metrics if name not in apart]
+    yield Table.of("systems", "", SYSTEMS, list(_system_rows(table, kept)), wide="metric")
+    if apart:
+        rows = list(_system_rows(table, apart))
+        yield Table.of("published", PUBLISHED, SYSTEMS, rows, wide="metric")
+
+
+def _system_rows(table: ScoreTable, metrics: Sequence[str]) -> Iterator[dict[str, Any]]:
+    best = {name: table.best(name) for name in metrics}
     for row in table.systems:
-        for name, score in row.metrics.items():
+        for name in metrics:
+            score = row.metrics[name]
             yield {
                 "system": row.system,
                 "segments": row.segments,
                 "metric": name,
                 "value": score.value,
                 "ci": score.ci,
-                "best": int(row.system in best[name]),
+                "best": int(row.system in best[name] and score.allowed is None),
                 "spread": _spread(score),
-                "null": "undefined" if score.value is None else _chance(score.null),
+                "null": _below(score),
             }
 
 
@@ -109,7 +136,7 @@ def _tidy_rows(table: ScoreTable) -> Iterator[dict[str, Any]]:
         z, p = (None, None) if score.null is None else (score.null.z, score.null.p)
         direction = table.systems[0].metrics[name].direction
         own = {"metric": name, "direction": direction, "value": score.value, "raw": score.raw}
-        return {**own, **score.posterior, "null_z": z, "null_p": p}
+        return {**own, **score.posterior, "allowed": score.allowed, "null_z": z, "null_p": p}
 
     for row in table.systems:
         for name, score in row.metrics.items():
@@ -139,6 +166,16 @@ def _spread(score: CorpusScore | PartScore) -> str:
     return "" if score.spread is None else f"± {format_value(score.spread, 'score')}"
 
 
+def _below(score: CorpusScore) -> str:
+    """Say what stands below a score: that there is none, its p, or that it is not allowed."""
+    if score.value is None:
+        return "undefined"
+    low, high = score.allowed or (-math.inf, math.inf)
+    if low <= score.value <= high:
+        return _chance(score.null)
+    return "coarse" if score.value < low else "fine"
+
+
 def _chance(null: NullTest | None) -> str:
     return "" if null is None else f"p {null.p:.3f}".replace("p 0.", "p .")
 
@@ -151,6 +188,12 @@ def _legend(table: ScoreTable) -> str:
         f"{counted(table.corpus['units'], 'unit')}. {_directions(table)}; the best of a column is "
         "marked."
     )
+    allowed = next((score.allowed for score in cells if score.allowed), None)
+    if allowed is not None:
+        legend += (
+            f" granularity: the text allows {allowed[0]:.2f} to {allowed[1]:.2f}; less is coarse, "
+            "more is fine."
+        )
     if any(score.ci for score in cells):
         legend += " With each score: its 95 % interval over documents."
     if any(score.spread is not None for score in cells):

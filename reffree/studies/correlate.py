@@ -21,7 +21,7 @@ from reffree.encoders.opening import open_encoder
 from reffree.evaluate.metric_set import check_metrics
 from reffree.evaluate.result import DocumentText, Field, Result, Table, columns, estimate
 from reffree.evaluate.table import judged_by
-from reffree.metrics.registry import DEFAULT, GOLD_DEFAULT, GOLD_METRICS
+from reffree.metrics.registry import GOLD_DEFAULT, GOLD_METRICS, STUDIED
 from reffree.segmenters.segment import parse_segmenter
 from reffree.statistics.meta_evaluation import CORPUS_MEASURES, DOCUMENT_MEASURES, MetaEvaluation
 from reffree.statistics.significance import benjamini_hochberg
@@ -140,7 +140,7 @@ def case_settings(keywords: CorrelationKeywords) -> CaseSettings:
     given = tuple(keywords.get("metrics") or ())
     check_metrics(given)
     is_gold = [name.partition(":")[0] in GOLD_METRICS or name == "gold" for name in given]
-    free = () if not all(is_gold) else tuple(DEFAULT)
+    free = () if not all(is_gold) else STUDIED
     gold = () if any(is_gold) else tuple(GOLD_DEFAULT)
     usual = ARCHITECTURES if keywords.get("pool") == "paper" else ()
     chosen = keywords.get("supervised")

@@ -20,7 +20,7 @@ from reffree.evaluate.scores import ScoreSettings, corpus_mean
 from reffree.evaluate.signature import Signature
 from reffree.metrics.free.evidence import Reading
 from reffree.metrics.free.expected import FEWEST_UNITS, INFORMED, ExpectedPk
-from reffree.metrics.registry import DEFAULT, GOLD_METRICS
+from reffree.metrics.registry import GOLD_METRICS, STUDIED
 from reffree.statistics.resampling import MIN_DOCUMENTS, DocumentBootstrap
 from reffree.studies.diagnose_damage import (
     DAMAGES,
@@ -281,7 +281,7 @@ def diagnose(
             remedy="leave it out for 0.95",
         )
     parts = corpus_parts(corpora, embeddings, settings, one_gold=True)
-    wanted = DEFAULT if metrics is None else metrics
+    wanted = STUDIED if metrics is None else metrics
     chosen = settings.choose_metrics(wanted, parts[0].corpus)
     for part in parts:
         _check_source(part.corpus, source)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -141,6 +141,16 @@ def listed(words: Iterable[str]) -> str:
     """
     *most, last = words
     return f"{', '.join(most)} and {last}" if most else last
+
+
+def listed_briefly(words: Sequence[str], most: int = 3) -> str:
+    """Join words as `listed` does; of many the first, and how many others there are.
+
+    >>> listed_briefly("abcd"), listed_briefly("abcdefg")
+    ('a, b, c and d', 'a, b, c and 4 others')
+    """
+    is_short = len(words) <= most + 1
+    return listed(words if is_short else [*words[:most], f"{len(words) - most} others"])
 
 
 def first_line(error: BaseException) -> str:

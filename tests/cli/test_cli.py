@@ -25,8 +25,9 @@ import pytest
 import reffree
 from reffree.cli.messages import log_to_terminal, waiting
 
-METRICS = ["expected_pk", "arp_std", "arp_cos", "arp_pair", "silhouette", "segrefree"]
-DEMO = ["expected_pk", "arp_pair", "silhouette", "segrefree"]
+OPENING = ["placement", "granularity", "expected_pk"]
+METRICS = [*OPENING, "arp_std", "arp_cos", "arp_pair", "silhouette", "segrefree"]
+DEMO = [*OPENING, "arp_pair", "segrefree"]
 GOLD_BASED = ["pk", "windowdiff", "boundary_similarity"]
 UNITS = [
     "Bees fly out in the morning.",
@@ -71,7 +72,10 @@ def test_demo_ranks_gold_first(run):
     for metric in DEMO:
         gold = systems["gold"][metric]
         others = [s[metric]["value"] for name, s in systems.items() if name != "gold"]
-        assert gold["value"] < min(others)
+        if gold["direction"] == "lower":
+            assert gold["value"] < min(others)
+        elif gold["direction"] == "higher":
+            assert gold["value"] > max(others)
         assert gold["ci"][0] <= gold["value"] <= gold["ci"][1]
     assert result["corpus"] == {
         "documents": 12,
@@ -88,14 +92,16 @@ def test_demo_prints_a_table_and_how_to_read_it(run_process):
     assert done.stderr == ""
     assert "\x1b" not in done.stdout
     verdict, table, below = done.stdout.split("\n\n", 2)
-    assert verdict.startswith("under is best of 5 systems by expected_pk: 0.4")
+    assert verdict.startswith("under cuts 0.")
+    assert "; its boundaries " in verdict
+    assert " It is best of 5 systems by expected_pk: 0.4" in verdict
     lines = table.splitlines()
     assert lines[0].split() == ["boundary_"]
-    assert lines[1].split() == ["system", "segs", *DEMO, "pk", "windowdiff", "similarity"]
+    assert lines[1].split() == ["system", "segs", *DEMO, "pk", "similarity"]
     assert max(map(len, lines)) <= 100  # one table, not split
     said = [*verdict.splitlines(), "", "", *below.splitlines()]
-    assert len(lines) + sum(len(textwrap.wrap(line, 100)) or 1 for line in said) < 42
-    assert "Lower is better; for boundary_similarity higher" in done.stdout
+    assert len(lines) + sum(len(textwrap.wrap(line, 100)) or 1 for line in said) < 47
+    assert "Lower is better; for placement, boundary_similarity higher" in done.stdout
     assert "all-MiniLM-L6-v2@sha256:53aa5117" in done.stdout
     reading = done.stdout.split("\n\n")[-1]
     assert "gold is best in each" in reading
@@ -196,7 +202,7 @@ def test_csv_markdown_and_latex(run, write_corpus, tmp_path):
     rows = list(
         csv.DictReader(io.StringIO(run("score", path, "-f", "csv", "--per-document").stdout))
     )
-    assert len(rows) == 2 * 9 + 2 * 9 * 6
+    assert len(rows) == 2 * 11 + 2 * 11 * 6
     late = next(r for r in rows if r["system"] == "late_100%" and r["metric"] == "silhouette")
     cell = expected["systems"][1]["metrics"]["silhouette"]
     assert float(late["value"]) == cell["value"]
@@ -207,7 +213,8 @@ def test_csv_markdown_and_latex(run, write_corpus, tmp_path):
     markdown = run("score", path, "-f", "md").stdout
     verdict, _, header, rule, gold, *_ = markdown.splitlines()
     assert verdict.startswith("late\\_100%" if "\\_" in verdict else "late_100%")
-    assert header == "| system | segs | " + " | ".join([*METRICS, *GOLD_BASED]) + " |"
+    assert header == "| system | segs | " + " | ".join([*OPENING, *GOLD_BASED]) + " |"
+    assert "| system | segs | " + " | ".join(METRICS[3:]) + " |" in markdown.splitlines()
     assert rule.count("|") == header.count("|") == gold.count("|")
     assert "**" in markdown
     assert f"`{expected['signature']}`" in markdown
@@ -215,8 +222,8 @@ def test_csv_markdown_and_latex(run, write_corpus, tmp_path):
     done = run("score", path, "-f", "latex", "-o", "table.tex")
     assert done.stdout == ""
     latex = (tmp_path / "table.tex").read_text()
-    assert latex.startswith("% late_100%: expected_pk 0.")
-    assert "Lower is better; for boundary_similarity higher; the best" in latex.splitlines()[1]
+    assert latex.startswith("% late_100% cuts about as often as the text suggests")
+    assert "Lower is better; for placement, boundary_similarity higher" in latex.splitlines()[1]
     assert f"% {expected['signature']}" in latex
     assert r"\begin{tabular}{lrrrrrrrrrr}" in latex
     assert r"late\_100\% & 12 &" in latex

@@ -7,7 +7,7 @@ the hypothesis's own number of segments.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate, permutations
+from itertools import accumulate, pairwise, permutations
 
 from tests.oracles.expected import every_segmentation
 
@@ -35,6 +35,14 @@ def least_error(
         if len(masses) == count and set(accumulate(masses)) <= allowed
     ]
     return min(expected_error(masses, shared, window) for masses in rivals)
+
+
+def room_without_choice(
+    n: int, count: int, shared: Sequence[float], window: int, edges: Sequence[int]
+) -> float:
+    """What segments of about one length, ``count`` of them, could gain."""
+    ends = [round(i * n / count) for i in range(count + 1)]
+    return gained_and_room([b - a for a, b in pairwise(ends)], shared, window, edges)[1]
 
 
 def gained_and_room(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +68,6 @@ class Expected(FreeMetric):
     name: ClassVar[str]
     undefined: ClassVar[str] = "fewer than three units"
     gold: ClassVar[type[GoldMetric]]  # the metric whose expectation this is
-    has_facts: ClassVar[bool] = True  # whether it has a spread, and what it rests on is told
 
     length: Annotated[
         float | None, Bounds(1, remedy="write length=12 for segments of about twelve units")
@@ -134,6 +133,10 @@ class Expected(FreeMetric):
     def gold_metric(self, window: int) -> GoldMetric:
         """Return the metric whose expectation this is, with this window if it has one."""
         return self.gold(k=window) if issubclass(self.gold, Windowed) else self.gold()
+
+    def facts(self, posterior: Posterior) -> PosteriorFacts | None:
+        """Return what scores are to be read with; None where there is nothing."""
+        return posterior.facts()
 
     def scores(self, posterior: Posterior, masses: Masses) -> Floats:
         """Expected value for each hypothesis, (h, s) masses; NaN where undefined."""
@@ -227,25 +230,26 @@ def score_expected(
     Metrics that rest on the same share a posterior. Where asked for, spreads and what
     scores are to be read with are kept.
     """
-    made: dict[object, tuple[Posterior, PosteriorFacts | None]] = {}
+    posteriors: dict[Any, Posterior] = {}
+    told: dict[Any, PosteriorFacts | None] = {}
     for metric in metrics.values():
-        if metric.rests_on not in made:
-            posterior = metric.posterior(embeddings, reading)
-            facts = posterior.facts() if keep_spread else None
-            made[metric.rests_on] = posterior, facts
+        key = metric.rests_on
+        if key not in posteriors:
+            posteriors[key] = metric.posterior(embeddings, reading)
+        if (key, type(metric).facts) not in told:
+            told[key, type(metric).facts] = metric.facts(posteriors[key]) if keep_spread else None
     parts: dict[str, list[tuple[Floats, Floats, Floats]]] = {name: [] for name in metrics}
     for masses in hypotheses:
         for name, metric in metrics.items():
-            posterior, _ = made[metric.rests_on]
-            has_spread = keep_spread and metric.has_facts
-            spread = metric.spread(posterior, masses) if has_spread else np.empty(0)
+            posterior = posteriors[metric.rests_on]
+            spread = metric.spread(posterior, masses) if keep_spread else np.empty(0)
             scores, weights = metric.scores(posterior, masses), metric.weights(posterior, masses)
             parts[name].append((scores, weights, spread))
         progress(len(masses))
     scored = {}
     for name, metric in metrics.items():
         values, weights, spread = (np.concatenate(part) for part in zip(*parts[name], strict=True))
-        facts = made[metric.rests_on][1] if metric.has_facts else None
+        facts = told[metric.rests_on, type(metric).facts]
         none = np.empty((len(values), 0))
         scored[name] = RawScores(values, weights, np.zeros(len(values)), none, spread, facts)
     return scored

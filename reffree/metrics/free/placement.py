@@ -17,9 +17,9 @@ twice as many; a corpus's is the geometric mean.
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -27,7 +27,7 @@ import numpy as np
 from reffree.data.masses import Masses
 from reffree.metrics.free.expected import Expected, Source
 from reffree.metrics.free.pooling import Pool
-from reffree.metrics.free.posterior import Posterior
+from reffree.metrics.free.posterior import Posterior, PosteriorFacts
 from reffree.metrics.free.result import Orientation
 from reffree.metrics.gold.metric import GoldMetric
 from reffree.metrics.gold.windows import Pk
@@ -38,20 +38,25 @@ from reffree.util.seeds import rng_for
 LEAST_ROOM = 1e-9
 """Between chance and the best, of a document with a placement."""
 
+EXACT = 20_000_000
+"""Steps of the exact mean over orders, some 5 ms; where it would take more, orders are drawn."""
+
+ALLOWED = 0.8
+"""Share of the numbers of segments, central in the logarithm, that the text is said to allow."""
+
 
 @dataclass(frozen=True, slots=True)
 class Placement(Expected):
     """Where boundaries are, from 0 (as in random order) to 1 (the best of as many).
 
-    ``draws`` are random orders of the segments; all orders are taken where there are no more.
+    ``draws`` are random orders of the segments where the mean over all of them would take long.
     """
 
     name: ClassVar[str] = "placement"
     orientation: ClassVar[Orientation] = Orientation(
         offset=1.0, slope=-1.0, neutral=None, worst=None, in_own_unit=True, direction="higher"
     )
-    undefined: ClassVar[str] = "no boundary, or no room between chance and the best"
-    has_facts: ClassVar[bool] = False
+    undefined: ClassVar[str] = "no room between chance and the best"
 
     length: float | None = field(default=None, metadata={"option": False})  # it is its own
     draws: Annotated[int, Bounds(1, 10_000)] = 100
@@ -66,6 +71,14 @@ class Placement(Expected):
         """Return Pk, whose expectation it is made of."""
         return Pk(k=window)
 
+    def spread(self, posterior: Posterior, masses: Masses) -> Floats:
+        """Return NaN: it has none."""
+        return np.full(len(masses), np.nan)
+
+    def facts(self, posterior: Posterior) -> PosteriorFacts | None:
+        """Return nothing: no number of segments is assumed."""
+        return None
+
     def scores(self, posterior: Posterior, masses: Masses) -> Floats:
         """Placement of each hypothesis, (h, s) masses; NaN where undefined."""
         gained, room = self._gains(posterior, masses)
@@ -78,26 +91,50 @@ class Placement(Expected):
         return np.where(room > LEAST_ROOM, room, 1.0)
 
     def _gains(self, posterior: Posterior, masses: Masses) -> tuple[Floats, Floats]:
-        """Expected Pk gained over random orders, and the most that could be; 0 where undefined."""
+        """Expected Pk gained over random orders, and the most that could be; 0 where undefined.
+
+        A hypothesis without a boundary, or with one in every gap, leaves no choice: it gains
+        nothing of what segments of about one length, as many as the text suggests, could gain.
+        """
         gained, room = np.zeros(len(masses)), np.zeros(len(masses))
+        if not posterior.is_defined:
+            return gained, room
         counts = (masses > 0).sum(1)
-        for count in np.unique(counts[counts > 1]) if posterior.is_defined else ():
-            at, least = posterior.room_at(int(count))
+        has_choice = (counts > 1) & (counts < posterior.n_units)
+        for count in np.unique(counts[has_choice]).tolist():
+            at, least = posterior.room_at(count)
             if not at.is_defined or math.isinf(least):
                 continue
-            for h in np.flatnonzero(counts == count):
-                chance = at.expected_pk(self._orders(masses[h, :count], posterior.n_units)).mean()
-                gained[h] = chance - at.expected_pk(masses[h : h + 1])[0]
-                room[h] = chance - least
+            own = np.flatnonzero(has_choice & (counts == count))
+            rows = np.ascontiguousarray(masses[own, :count])
+            chance = np.array([self._chance(at, np.sort(row)) for row in rows])
+            gained[own] = chance - at.expected_pk(rows)
+            room[own] = chance - least
+        if not has_choice.all():
+            count = min(max(2, round(posterior.segments)), posterior.n_units)
+            at, least = posterior.room_at(count)
+            if at.is_defined and not math.isinf(least):
+                ends = np.linspace(0, posterior.n_units, count + 1).round().astype(np.int64)
+                room[~has_choice] = self._chance(at, np.sort(np.diff(ends))) - least
         return gained, room
 
-    def _orders(self, lengths: Masses, n_units: int) -> Masses:
-        """Return segments' lengths in random orders, or in all of them where they are few."""
-        lengths = np.sort(lengths)
-        if math.factorial(min(len(lengths), 9)) <= self.draws:
-            return np.array(list(itertools.permutations(lengths.tolist())))
-        rng = rng_for(self.seed, "placement", n_units, len(lengths))
-        return rng.permuted(np.tile(lengths, (self.draws, 1)), axis=1)
+    def _chance(self, at: Posterior, lengths: Masses) -> float:
+        """Mean expected Pk of segments of these lengths, sorted, over their orders."""
+        n_distinct = len(np.unique(lengths))
+        if len(lengths) * (len(lengths) + n_distinct) * at.n_units <= 4 * EXACT:
+            return at.mean_over_orders(lengths, *gauss_rule(len(lengths)))
+        rng = rng_for(self.seed, "placement", at.n_units, len(lengths))
+        orders = rng.permuted(np.tile(lengths, (self.draws, 1)), axis=1)
+        return float(at.expected_pk(orders).mean())
+
+
+@cache
+def gauss_rule(count: int) -> tuple[Floats, Floats]:
+    """Points up to 1/2 and weights that integrate polynomials of ``count`` terms on 0 … 1."""
+    points, weights = np.polynomial.legendre.leggauss(-(-count // 2))
+    is_low, is_middle = points < -1e-9, abs(points) <= 1e-9
+    kept = is_low | is_middle
+    return (points[kept] + 1) / 2, np.where(is_middle, weights / 4, weights / 2)[kept]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +145,7 @@ class Granularity(Expected):
     orientation: ClassVar[Orientation] = Orientation(
         offset=0.0, slope=1.0, neutral=None, worst=None, direction="toward_1"
     )
-    has_facts: ClassVar[bool] = False
+    reads_order: ClassVar[bool] = False
 
     draws: int = field(default=200, metadata={"option": False})  # it draws none
     pool_d: Pool = field(default="mean", metadata={"option": False})
@@ -130,6 +167,16 @@ class Granularity(Expected):
         factors: Floats = np.log((masses > 0).sum(1) / posterior.segments)
         return factors
 
+    def spread(self, posterior: Posterior, masses: Masses) -> Floats:
+        """Return NaN: it has none."""
+        return np.full(len(masses), np.nan)
+
+    def facts(self, posterior: Posterior) -> PosteriorFacts | None:
+        """Return the number that the text suggests, and those that it allows."""
+        if not posterior.is_defined:
+            return None
+        return PosteriorFacts(math.nan, math.nan, posterior.segments, *allowed_segments(posterior))
+
     def losses(self, raw: Floats) -> Floats:
         """Return how far the factor is from 1, in the logarithm."""
         return np.abs(raw)
@@ -137,3 +184,16 @@ class Granularity(Expected):
     def shown(self, raw: float) -> float:
         """Return the factor."""
         return math.exp(raw)
+
+
+def allowed_segments(posterior: Posterior) -> tuple[float, float]:
+    """Return the fewest and the most segments that the text allows: the central 80 %.
+
+    Nodes stand for what is nearest to them in the logarithm.
+    """
+    at = np.log([node.segments for node in posterior.nodes])
+    half = np.diff(at) / 2 if len(at) > 1 else np.zeros(1)
+    edges = np.concatenate([at[:1] - half[:1], at[:-1] + half[: len(at) - 1], at[-1:] + half[-1:]])
+    below = np.concatenate([[0.0], np.cumsum(posterior.weights)])
+    low, high = np.exp(np.interp([(1 - ALLOWED) / 2, (1 + ALLOWED) / 2], below, edges))
+    return float(low), float(high)

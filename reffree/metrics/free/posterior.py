@@ -38,6 +38,7 @@ from reffree.metrics.free.fast.segmentations import (
     expected_disagreement,
     forward,
     forward_without_evidence,
+    inside_over_orders,
     least_disagreement,
     least_of_counts,
     segment_sums,
@@ -102,6 +103,8 @@ class PosteriorFacts(NamedTuple):
     information: float  # nats that vectors and words add to the prior, per expected boundary
     chance_information: float  # nats that they would add were the steps in a random order
     segments: float  # assumed
+    fewest: float = math.nan  # segments that the text allows
+    most: float = math.nan
 
 
 class WeighedCoherence(NamedTuple):
@@ -137,6 +140,7 @@ class Posterior:
         """
         self.n_units = len(embeddings)
         self._rooms: dict[int, tuple[Posterior, float]] = {}
+        self._chances: dict[bytes, float] = {}
         self.edges = step_edges(self.n_units)
         m = len(self.edges) - 1
         self._log_length = np.log(np.arange(1, m + 1))
@@ -177,6 +181,7 @@ class Posterior:
         most.
         """
         alone = copy(self)
+        alone._chances = {}
         alone._take(self._make_nodes(segments, 0.0, (0.0,)))
         return alone
 
@@ -196,6 +201,19 @@ class Posterior:
                 least = least_of_counts(self.edges, costs, node.window, count)[count] / n_windows
             self._rooms[count] = at, least + (at._window_sums[0][0, -1] if at.is_defined else 0.0)
         return self._rooms[count]
+
+    def mean_over_orders(self, lengths: Masses, points: Floats, weights: Floats) -> float:
+        """Mean expected Pk of segments of these lengths over all their orders, at one number.
+
+        ``points`` and ``weights`` are Gauss's rule up to 1/2: see `inside_over_orders`.
+        """
+        key = lengths.tobytes()
+        if key not in self._chances:
+            (sums,), (window,), _ = self._window_sums
+            n_windows = self.n_units - window
+            inside = inside_over_orders(lengths, points, weights, sums[: n_windows + 1], window)
+            self._chances[key] = inside / n_windows + sums[-1]
+        return self._chances[key]
 
     def _take(self, nodes: list[Node]) -> None:
         """Keep the distributions, and what follows from them."""

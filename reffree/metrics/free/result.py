@@ -77,6 +77,7 @@ class FreeMetric(Metric):
     __slots__ = ()
     needs = frozenset({"vectors"})
     orientation: ClassVar[Orientation]
+    reads_order: ClassVar[bool] = True  # whether the same lengths in another order may score else
 
     def __init_subclass__(cls) -> None:
         """Take the direction from the orientation."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -12,10 +13,11 @@ from numpy.testing import assert_allclose
 
 import reffree
 from reffree.data.masses import mass_matrix
+from reffree.metrics.free import placement
 from reffree.metrics.free.engine import score_document, score_documents
 from reffree.metrics.free.evidence import Reading
-from reffree.metrics.free.fast.segmentations import least_of_counts
-from reffree.metrics.free.placement import LEAST_ROOM, Placement
+from reffree.metrics.free.fast.segmentations import inside_over_orders, least_of_counts
+from reffree.metrics.free.placement import LEAST_ROOM, Placement, allowed_segments, gauss_rule
 from reffree.metrics.free.posterior import Posterior
 from reffree.metrics.registry import parse_metric, parse_metrics
 from reffree.util.errors import InputError
@@ -54,22 +56,29 @@ def test_the_least_of_so_many_is_that_of_enumeration(n, window, seed, step):
 @examples(40)
 @given(st.integers(3, 8), st.integers(0, 2**32 - 1), st.sampled_from([0.1, 1.0, 0.0]))
 def test_placement_is_that_of_enumeration(n, seed, noise):
-    """Of up to four segments, whose orders are all taken."""
     rng = np.random.default_rng(seed)
     x = noise * rng.normal(size=(n, 3)) + np.repeat(rng.normal(size=(n, 3)), 3, axis=0)[:n]
     posterior = Posterior(x, Reading())
-    hypotheses = [masses for masses in every_segmentation(n) if len(masses) <= 4]
+    hypotheses = [
+        masses for masses in every_segmentation(n) if len(masses) <= 5 or len(masses) == n
+    ]
     matrix = mass_matrix(hypotheses, n, "x")
     values = Placement().scores(posterior, matrix)
     weights = Placement().weights(posterior, matrix)
     for masses, value, weight in zip(hypotheses, values, weights, strict=True):
-        at = posterior.at(len(masses))
-        if len(masses) == 1 or not at.is_defined:
+        has_choice = 1 < len(masses) < n
+        at = posterior.at(len(masses) if has_choice else max(2, round(posterior.segments)))
+        if not at.is_defined:
             assert np.isnan(value)
             continue
         (node,) = at.nodes
         edges = posterior.edges[1:].tolist()
-        gained, room = oracle.gained_and_room(masses, node.shared, node.window, edges)
+        if has_choice:
+            gained, room = oracle.gained_and_room(masses, node.shared, node.window, edges)
+        else:
+            count = max(2, round(posterior.segments))
+            gained = 0.0
+            room = oracle.room_without_choice(n, count, node.shared, node.window, edges)
         if room <= LEAST_ROOM:
             assert np.isnan(value)
             continue
@@ -85,11 +94,10 @@ def test_chance_is_nought_and_the_best_is_one():
     by_chance = score_document(x, orders, metrics)["placement"].numpy()
     assert abs(by_chance.mean()) < 0.1
     found = score_document(x, [[9, 5, 12, 6, 8], [8] * 5, [n], [1] * n], metrics)["placement"]
-    gold, even, whole, singletons = found.tolist()
+    gold, *without_choice = found.tolist()
     assert 0.6 < gold <= 1
-    assert even == pytest.approx(0, abs=1e-12)  # all orders are the same
-    assert np.isnan(whole)
-    assert np.isnan(singletons)
+    # All orders are the same: of one length, without a boundary, with one in every gap.
+    assert without_choice == pytest.approx([0, 0, 0], abs=1e-9)
 
 
 def test_placement_says_nothing_of_how_many():
@@ -120,6 +128,49 @@ def test_a_hypothesis_is_scored_alone():
             np.testing.assert_equal(alone[name].numpy(), together[name].numpy()[i : i + 1])
 
 
+@examples(60)
+@given(
+    st.lists(st.integers(1, 6), min_size=2, max_size=6),
+    st.integers(2, 4),
+    st.integers(0, 2**32 - 1),
+)
+def test_the_mean_over_orders_is_that_of_enumeration(lengths, window, seed):
+    n = sum(lengths)
+    window = min(window, n - 1)
+    shared = np.random.default_rng(seed).random(n - window)
+    sums = np.concatenate([[0], np.cumsum(1 - 2 * shared)])
+    rule = gauss_rule(len(lengths))
+    found = inside_over_orders(np.sort(lengths), *rule, sums, window) / len(shared)
+    every = [oracle.expected_error(order, shared, window) for order in permutations(lengths)]
+    assert_allclose(found + shared.mean(), np.mean(every), atol=1e-12)
+
+
+def test_many_orders_are_drawn(monkeypatch):
+    """Where the mean over all orders would take long; draws come near to it."""
+    x = topics([9, 5, 12, 6, 8, 14, 3], seed=5)
+    masses = mass_matrix([[5, 9, 12, 6, 8, 3, 14]], len(x), "x")
+    posterior = Posterior(x, Reading())
+    (exact,) = Placement(draws=1).scores(posterior, masses)
+    monkeypatch.setattr(placement, "EXACT", 0)
+    (drawn,) = Placement(draws=2000).scores(posterior, masses)
+    (other,) = Placement(draws=2000, seed=1).scores(posterior, masses)
+    assert drawn != other
+    assert drawn == pytest.approx(exact, abs=0.05)
+
+
+def test_the_text_allows_the_central_part_of_what_it_makes_likely():
+    x = topics([5, 6, 7, 6, 9, 4], seed=4)
+    wide, narrow = Posterior(x, Reading()), Posterior(x, Reading(), length=6)
+    for posterior in (wide, narrow):
+        low, high = allowed_segments(posterior)
+        at = np.log([node.segments for node in posterior.nodes])
+        step = at[1] - at[0]
+        assert at[0] - step / 2 < np.log(low) < np.log(posterior.segments)
+        assert np.log(posterior.segments) < np.log(high) < at[-1] + step / 2
+    alone = posterior.at(4)
+    assert allowed_segments(alone) == pytest.approx((4, 4))
+
+
 def test_granularity_is_the_factor():
     x = topics([5, 6, 7, 6], seed=4)
     posterior = Posterior(x, Reading())
@@ -136,7 +187,7 @@ def test_awkward_documents(x):
     hypotheses = [[n], [1] * n, [1, n - 1] if n > 1 else [1]]
     (raw,) = score_documents([x], [hypotheses], parse_metrics(["placement"]))["placement"]
     assert not np.isinf(raw.documents).any()
-    assert np.isnan(raw.documents[0])
+    assert np.isnan(raw.documents[0]) or raw.documents[0] == 0
 
 
 def test_a_corpus_is_the_sum_of_gains_by_the_sum_of_rooms(tmp_path):

@@ -281,6 +281,51 @@ def expected_disagreement(masses, sums, windows, weights):
 
 
 @njit(cache=True)
+def inside_over_orders(lengths, points, weights, sums, k):
+    """Mean over all orders of segments of what the windows of ``k`` within them cost.
+
+    With a random number for each segment, by which they are ordered, those before a segment whose
+    number is u are each there with probability u, whatever the others are. So the probability that
+    it starts at s is the integral over u of a coefficient of Π (1 - u + u·x^length) over the
+    others, a polynomial in u, which Gauss's rule sums exactly. Points up to 1/2 are enough: beyond
+    it the order is reversed. There one factor of the product can be divided out without loss.
+
+    Args:
+        lengths: (s,) of the segments.
+        points: (q,) of Gauss's rule on 0 … 1, those up to 1/2.
+        weights: (q,) of the rule; half of it for a point at 1/2.
+        sums: (n - k + 1,) the running sum of what a window costs, as of `least_of_counts`.
+        k: the size of windows.
+    """
+    n = lengths.sum()
+    distinct = np.unique(lengths)
+    mean = 0.0
+    every, others = np.empty(n + 1), np.empty(n + 1)
+    for point in range(len(points)):
+        u = points[point]
+        every[:] = 0.0
+        every[0] = 1.0
+        reached = 0
+        for length in lengths:
+            for s in range(reached, -1, -1):
+                every[s + length] += u * every[s]
+                every[s] *= 1.0 - u
+            reached += length
+        for length in distinct:
+            if length <= k:
+                continue
+            share = weights[point] * (lengths == length).sum()
+            last = n - length
+            for s in range(last + 1):
+                before = others[s - length] if s >= length else 0.0
+                others[s] = (every[s] - u * before) / (1.0 - u)
+                cost = sums[s + length - k] - sums[s]
+                cost += sums[n - s - k] - sums[last - s]
+                mean += share * others[s] * cost
+    return mean
+
+
+@njit(cache=True)
 def least_disagreement(edges, sums, windows, weights):
     """Segment lengths, in units, with the least expected Pk of all; the fewest of those.
 
