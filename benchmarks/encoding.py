@@ -36,9 +36,7 @@ from reffree.encoders.aliases import PACKAGED, is_installed
 from reffree.encoders.batching import make_batches
 from reffree.encoders.embed import distinct_texts
 from reffree.encoders.models import find_model
-from reffree.encoders.options import PACKAGES, ModelSettings
 from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
-from reffree.util.optional import missing_packages
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -48,7 +46,6 @@ RESULTS = HERE / "results" / "encoding.json"
 SPEEDS = HERE.parent / "reffree" / "resources" / "encoder_speeds.json"
 CPU = torch.device("cpu")
 PLAIN = "sentence-transformers, 32"
-BACKENDS: tuple[Any, ...] = ("torch", "onnx", "openvino", "onnx-int8")
 ARCHITECTURES = ("mpnet", "roberta", "falcon")
 MANY_REPEATS = 0.1
 """Share of units from which on a corpus is taken with its repeats."""
@@ -259,16 +256,12 @@ def main() -> None:
 
     model = find_model("minilm")
     encoders: dict[str, Any] = {PLAIN: SentenceTransformer(str(model.path), device="cpu")}
-    for backend in BACKENDS:
-        if not missing_packages(PACKAGES.get(backend, ())):
-            encoder = SentenceTransformerEncoder(model, CPU, ModelSettings(backend=backend))
-            encoders[f"reffree, {encoder.spec.backend.partition('+')[2] or 'torch'}"] = encoder
-            encode(encoder, ["Export, load and warm up."])
-    packages = ("torch", "sentence-transformers", "transformers", "onnxruntime", "openvino")
+    encoders["reffree"] = SentenceTransformerEncoder(model, CPU)
+    encode(encoders["reffree"], ["Load and warm up."])
     results: dict[str, Any] = {
         "model": model.spec.name,
         "python": platform.python_version(),
-        **{name: version(name) for name in packages if importlib.util.find_spec(_module(name))},
+        **{name: version(name) for name in ("torch", "sentence-transformers", "transformers")},
         "threads": arguments.threads,
         "machine": platform.machine(),
         "corpora": [],
@@ -282,10 +275,6 @@ def main() -> None:
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(results, indent=1) + "\n")
     print(table(results))
-
-
-def _module(package: str) -> str:
-    return package.replace("-", "_")
 
 
 if __name__ == "__main__":

@@ -70,10 +70,6 @@ times as fast (100 hypotheses of 200 units, 5.8 to 2.8 ms), after compiling for 
 for every other shape; the compiled loop, which numba keeps on disk, scores that many in well
 under a millisecond.""",
     "encoding": """\
-`onnx` and `openvino`
-are refused where they deviate by more than 1e-5; `onnx-int8` is only used by name, and the
-signature says how far it moves cosines.
-
 In one thread, 77 % of torch's time is in matrix products at 59 billion multiply-adds a second, what
 this processor does in float32: there is little left to gain without other numbers. In meetings
 repeats are short: equal units are a third of QMSum's turns and 7 % of its tokens. By tokens,

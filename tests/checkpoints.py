@@ -19,6 +19,7 @@ from transformers import (
     PreTrainedConfig,
     PreTrainedTokenizerFast,
     RobertaConfig,
+    XLMRobertaConfig,
 )
 
 WORDS = [
@@ -69,9 +70,13 @@ CONFIGS = {
     "gpt2": GPT2Config,
     "bert": BertConfig,
     "distilbert": DistilBertConfig,
+    "xlm-roberta": XLMRobertaConfig,
 }
-ENCODERS = ("roberta", "mpnet", "bert", "distilbert")
+ENCODERS = ("roberta", "mpnet", "bert", "distilbert", "xlm-roberta")
 WITH_CLS = ("bert", "distilbert")
+
+
+REAL["xlm-roberta"], SHRUNK["xlm-roberta"] = REAL["roberta"], SHRUNK["roberta"]
 
 
 def config(architecture: str) -> PreTrainedConfig:

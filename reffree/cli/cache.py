@@ -77,11 +77,11 @@ def command() -> None:
 @command.command(cls=PagedCommand, name="ls")
 @_cache_option
 def list_files(cache: str | None) -> None:
-    """Show every cache file (encoder, revision, vectors, size) and the graphs of backends."""
+    """Show every cache file (encoder, revision, vectors, size)."""
     from reffree.encoders import cache as store
 
     folder = _folder(cache)
-    paths, graphs = store.cache_files(folder), store.other_files(folder, store.GRAPHS)
+    paths = store.cache_files(folder)
     for path in paths:
         try:
             with store.EmbeddingCache(path) as opened:
@@ -91,11 +91,7 @@ def list_files(cache: str | None) -> None:
             continue
         encoder = f"{spec.get('name')}@{spec.get('revision')}"
         tell(f"{path.stem}  {encoder}  {n:,} vectors of {dimension}  {_megabytes(path)}")
-    for graph in graphs:
-        encoder = store.recall(graph / "measured.json").get("encoder", "(unreadable)")
-        tell(f"{graph.name}  {encoder}  graph  {_megabytes(graph)}")
-    files = f"{counted(len(paths), 'cache file')} and {counted(len(graphs), 'graph')}"
-    tell(f"{files}, {_megabytes(*paths, *graphs)}, in {folder}", err=True)
+    tell(f"{counted(len(paths), 'cache file')}, {_megabytes(*paths)}, in {folder}", err=True)
     if old := store.cache_files(folder, old=True):
         others = f"{counted(len(old), 'file')} of other versions of reffree, {_megabytes(*old)}"
         tell_notes([f"{others}: remove with reffree cache rm --old"])
@@ -107,18 +103,18 @@ def list_files(cache: str | None) -> None:
 @click.option("--old", is_flag=True, help="Remove the files of other versions of reffree.")
 @_cache_option
 def remove_files(names: tuple[str, ...], everything: bool, old: bool, cache: str | None) -> None:
-    """Remove files or graphs by NAME, as reffree cache ls has it (a unique beginning will do)."""
+    """Remove files by NAME, as reffree cache ls has it (a unique beginning will do)."""
     from reffree.encoders import cache as store
 
     if bool(names) + everything + old != 1:
         raise click.UsageError("name the files, or pass one of --all and --old.")
     folder = _folder(cache)
-    chosen = [*store.cache_files(folder), *store.other_files(folder, store.GRAPHS)]
+    chosen = store.cache_files(folder)
     if names:
         chosen = store.choose_files(names, chosen)
     else:
         chosen = [*(chosen if everything else []), *store.cache_files(folder, old=True)]
-    facts = store.other_files(folder, store.FACTS) if everything else []
+    facts = store.fact_files(folder) if everything else []
     freed = _megabytes(*chosen, *facts)
     store.remove([*chosen, *facts])
     tell(f"removed {counted(len(chosen), 'file')}, {freed}")

@@ -44,7 +44,7 @@ class Interrupts:
 
     def __enter__(self) -> None:
         """Listen, unless whoever started the process wants Ctrl-C ignored."""
-        if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        if signal.getsignal(signal.SIGINT) in (signal.SIG_IGN, None):
             return
         atexit.register(self._leave)  # before all others, so that it is the last to be called
         self._reader, self._writer = socket.socketpair()
@@ -77,7 +77,11 @@ class Interrupts:
             self._report(unraisable)
 
     def _leave(self) -> None:
-        """End an interrupted process, as the last function that is called at its exit."""
+        """End an interrupted process, as the last function that is called at its exit.
+
+        Of one that is done the interpreter would make a killed one, at a Ctrl-C in its own end.
+        """
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         if self._is_heard.is_set():
             for stream in filter(None, (sys.stdout, sys.stderr)):
                 with suppress(OSError, ValueError):  # closed, or nobody reads it any more

@@ -71,6 +71,13 @@ def _table(listed: list[dict[str, Any]], *, color: bool, width: int | None) -> s
     measured = dict.fromkeys(m["speed"]["on"] for m in listed if m["speed"])
     remarks = [f"units/s: {on}." for on in measured]
     remarks += [f"To get {m['alias']}: {m['get']}" for m in listed if not m["offline"]]
+    tried = [f"{m['alias']} ({m['tried']})" for m in listed if m["tried"] != "own weights"]
+    remarks.append(f"Tests run everywhere on what packages have, and on {', '.join(tried)}.")
+    remarks.append(
+        "To prove one on its own weights, where a hub answers: python -m pytest -m network "
+        "'tests/encoders/test_aliases.py::test_its_own_weights[mpnet]'; on a card: -m gpu "
+        "'…_on_a_card[mpnet]'."
+    )
     grid = Grid.of(HEADER, rows, n_labels=6)
     return render_terminal([grid], [*remarks, ANY], color=color, width=width)
 

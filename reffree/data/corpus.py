@@ -331,6 +331,14 @@ class Corpus:
                 at = replace(place, document=document.id)
                 raise lacking_system(len(known) - len(given), len(known), at, what)
 
+    def with_systems(self, systems: Mapping[str, Sequence[Segmentation]]) -> Corpus:
+        """Add systems of names that are free, a segmentation for every document in order."""
+        documents = (
+            replace(each, systems={**each.systems, **{name: s[d] for name, s in systems.items()}})
+            for d, each in enumerate(self.documents)
+        )
+        return Corpus.of_checked(documents, self.notes)
+
     def only_systems(self, names: Iterable[str]) -> Corpus:
         """Return the corpus with these of its systems; gold stays."""
         kept = set(names)

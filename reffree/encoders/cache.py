@@ -3,8 +3,7 @@
 Nothing is read back unless the file belongs to the encoder's fingerprint and the row's checksum
 holds. Many processes may share a file (on a local disk: SQLite's locks do not hold on network file
 systems); a process that is killed loses at most the rows of its last, unfinished `add`. Beside the
-vectors are graphs that backends have exported, and facts, one small JSON file each, that are found
-out again where they cannot be read.
+vectors are facts, one small JSON file each, that are found out again where they cannot be read.
 """
 
 from __future__ import annotations
@@ -43,9 +42,9 @@ ROWS_PER_COMMIT = 512
 BUSY_SECONDS = 60
 KEY_BYTES = 32
 LOGS = ("", "-wal", "-shm", "-journal")
-EMBEDDINGS, GRAPHS, FACTS = "embeddings", "graphs", "facts"
-OURS = {GRAPHS: re.compile(r"[a-z0-9-]+-[0-9a-f]{24}"), FACTS: re.compile(r"[a-z]+-[^/]*\.json")}
-"""What reffree writes beside vectors; a folder of such a name may have been there before it."""
+EMBEDDINGS, FACTS = "embeddings", "facts"
+GRAPHS = f"graphs/*-{'[0-9a-f]' * 24}"
+"""Folders of earlier versions: transformers exported for other runtimes."""
 
 COLUMNS = "k, e, tokens, checksum"
 LAYOUT = (
@@ -408,14 +407,17 @@ def cache_path(folder: Path, spec: EncoderSpec) -> Path:
 def cache_files(folder: Path, *, old: bool = False) -> list[Path]:
     """List the cache files below a cache folder; ``old``: of other versions of reffree."""
     with cache_errors(folder):
-        files = sorted((folder / EMBEDDINGS).glob("v*/*.sqlite"))
-    return [file for file in files if (file.parent.name != f"v{SCHEMA_VERSION}") == old]
+        files = sorted(folder.glob(f"{EMBEDDINGS}/v*/*.sqlite"))
+        graphs = sorted(folder.glob(GRAPHS)) if old else []
+    current = f"v{SCHEMA_VERSION}"
+    return [file for file in files if (file.parent.name != current) == old] + graphs
 
 
-def other_files(folder: Path, name: str) -> list[Path]:
-    """List the graphs (``GRAPHS``) or facts (``FACTS``) that reffree wrote below a cache folder."""
-    with cache_errors(folder / name):
-        return [p for p in sorted((folder / name).glob("*")) if OURS[name].fullmatch(p.name)]
+def fact_files(folder: Path) -> list[Path]:
+    """List the facts that reffree wrote below a cache folder."""
+    with cache_errors(folder):
+        found = sorted(folder.glob(f"{FACTS}/*.json"))
+    return [path for path in found if re.fullmatch(r"[a-z]+-[^/]*\.json", path.name)]
 
 
 def choose_files(names: Iterable[str], paths: Sequence[Path]) -> list[Path]:
@@ -435,7 +437,7 @@ def choose_files(names: Iterable[str], paths: Sequence[Path]) -> list[Path]:
 
 
 def remove(paths: Iterable[Path]) -> None:
-    """Delete cache files with their logs, graphs and facts.
+    """Delete cache files with their logs, facts and graphs.
 
     Where one is a link, the link goes and what it leads to stays; a folder of the cache that leads
     elsewhere is refused.

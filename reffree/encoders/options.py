@@ -15,15 +15,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, get_args
+from typing import Annotated, Any, Literal, TypedDict, get_args
 
 from reffree.encoders.address import is_endpoint, parse_address
 from reffree.encoders.device import check_device
 from reffree.util.declare import Option
 from reffree.util.errors import OptionError, shorten
-
-if TYPE_CHECKING:
-    from reffree.encoders.base import EncoderSpec
 
 DEFAULT_ENCODER = "minilm"
 
@@ -31,22 +28,11 @@ Pooling = Literal["mean", "cls", "lasttoken"]
 Dtype = Literal["float32", "tf32", "float16", "bfloat16", "auto"]
 Attention = Literal["eager", "sdpa", "flash_attention_2"]
 Quantisation = Literal["8bit", "4bit"]
-Backend = Literal["torch", "auto", "compile", "onnx", "openvino", "onnx-int8"]
+Backend = Literal["torch", "compile"]
 Dropped = Literal["backchannels", "repeats"]
 Value = str | int | bool
 
 DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
-BACKENDS: tuple[str, ...] = get_args(Backend)
-APPROXIMATE = ("onnx-int8",)
-"""Backends whose numbers are not torch's."""
-
-PACKAGES: dict[str, tuple[str, ...]] = {
-    "onnx": ("onnx", "onnxscript", "onnxruntime"),
-    "onnx-int8": ("onnx", "onnxscript", "onnxruntime"),
-    "openvino": ("onnx", "onnxscript", "openvino"),
-}
-"""What backends need installed."""
-
 
 Kind = tuple[str, ...] | type[str] | type[bool] | int | None
 """Of a setting: its choices, a type, or the least whole number (None: any)."""
@@ -74,10 +60,7 @@ SETTINGS: dict[str, tuple[Kind, str]] = {
         str,
         "spread the model over devices, memory and disk: auto, balanced, or JSON by module",
     ),
-    "backend": (
-        BACKENDS,
-        "what runs the transformer; auto is the fastest of those that give torch's vectors",
-    ),
+    "backend": (get_args(Backend), "torch, or code that torch compiles for this machine first"),
     "context": (0, "units before and after each that it is encoded with"),
     "batch_tokens": (1, "tokens per batch, padding included"),
     "trust_remote_code": (bool, "run code that comes with the model"),
@@ -124,11 +107,6 @@ class ModelSettings:
 _START = re.compile(f":(?=(?:{'|'.join(SETTINGS)})=)")
 _NEXT = re.compile(f",(?=(?:{'|'.join(SETTINGS)})=)")
 _MISSPELT = re.compile(r":([A-Za-z_-]+)=")
-
-
-def backend_label(spec: EncoderSpec, backend: str) -> str:
-    """Name a backend as specs do, behind the loader that it serves."""
-    return spec.backend if backend == "torch" else f"{spec.backend}+{backend}"
 
 
 def parse_encoder(text: str | None) -> tuple[str, ModelSettings]:

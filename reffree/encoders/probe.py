@@ -1,4 +1,4 @@
-"""How far one way of computing vectors is from another, on texts that never change."""
+"""How far vectors computed in one way are from those of another, on texts that never change."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from importlib.resources import files
 
 import numpy as np
 from numpy.typing import NDArray
-
-TOLERANCE = 1e-5
-"""Largest difference of a number of a vector, as a share of the vector's length."""
 
 
 def _texts() -> tuple[str, ...]:
@@ -25,13 +22,6 @@ def _texts() -> tuple[str, ...]:
 
 PROBE = _texts()
 """64 English texts of 3 to 60 words."""
-
-
-def vector_deviation(found: NDArray[np.float32], expected: NDArray[np.float32]) -> float:
-    """Return the largest difference of two numbers, as a share of the expected vector's length."""
-    lengths = np.linalg.norm(expected.astype(np.float64), axis=1)
-    largest = np.abs(found.astype(np.float64) - expected).max(axis=1)
-    return float((largest / np.where(lengths > 0, lengths, 1)).max())
 
 
 def cosine_deviation(found: NDArray[np.float32], expected: NDArray[np.float32]) -> float:

@@ -17,7 +17,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from reffree.encoders.backends import ModelBackend
 from reffree.encoders.base import EncodedTexts, EncoderSpec
 from reffree.encoders.batching import (
     Batch,
@@ -34,7 +33,7 @@ from reffree.encoders.cache import fact_path, recall, remember
 from reffree.encoders.device import device_slug
 from reffree.encoders.loaders import LOADING_ERRORS, load
 from reffree.encoders.models import ModelFolder
-from reffree.encoders.options import APPROXIMATE, ModelSettings
+from reffree.encoders.options import ModelSettings
 from reffree.encoders.precision import check_type, in_float32, is_reduced, tf32
 from reffree.encoders.probe import PROBE, cosine_deviation, one_digit_up
 from reffree.encoders.tokenising import MASK, Features, Tokeniser, tokeniser_of
@@ -73,7 +72,7 @@ class SentenceTransformerEncoder:
         *,
         is_replica: bool = False,
     ) -> None:
-        """Remember what to load; ``kept`` is where budgets and graphs are kept between runs.
+        """Remember what to load; ``kept`` is where budgets are kept between runs.
 
         On devices other than the CPU, and for a replica beside others, one batch is computed behind
         the other, a few of them queued; on a CPU several side by side.
@@ -82,13 +81,13 @@ class SentenceTransformerEncoder:
         self.device = device
         self.settings = settings
         self.kept = kept
-        self.backend = settings.backend
+        self.is_compiled = settings.backend == "compile"
         is_spread = settings.device_map is not None
         is_static = folder.loader == "static"
-        self.is_queued = (device.type != "cpu" or is_replica) and self.backend == "torch"
+        self.is_queued = (device.type != "cpu" or is_replica) and not self.is_compiled
         # Weights that are moved about, and code that is compiled, serve one batch at a time.
-        is_shared = device.type == "cpu" and not (is_spread or is_replica or is_static)
-        is_shared = is_shared and self.backend != "compile"
+        is_alone = is_spread or is_replica or is_static or self.is_compiled
+        is_shared = device.type == "cpu" and not is_alone
         self.share = share_threads() if is_shared else ThreadShare(1, 1)
         default = TOKENS_PER_BATCH[device.type] * self.share.threads
         self._budget = fact_path(kept, "budget", folder.spec.fingerprint, device_slug(device))
@@ -103,15 +102,14 @@ class SentenceTransformerEncoder:
 
     @cached_property
     def spec(self) -> EncoderSpec:
-        """What fixes the vectors; how far off approximate ones are is measured for it."""
-        spec = replace(self.folder.spec, backend=self._backend.label)
-        is_approximate = self.backend in APPROXIMATE
-        if not is_approximate and not (self.is_queued and is_reduced(self.folder)):
+        """What fixes the vectors; how far off reduced ones are is measured for it."""
+        spec = self.folder.spec
+        if not (self.is_queued and is_reduced(self.folder)):
             return spec
         path = fact_path(self.kept, "deviation", spec.fingerprint)
         found = recall(path).get("cosine_deviation")
         if not (isinstance(found, float) and 0 <= found <= 2):
-            found = self._backend.deviation if is_approximate else self._measure_deviation()
+            found = self._measure_deviation()
             if found is not None:
                 remember(path, {"cosine_deviation": found})
         return replace(spec, deviation=found)
@@ -207,7 +205,8 @@ class SentenceTransformerEncoder:
     def _compute(self, batch: Batch) -> Matrix:
         if self.is_queued:
             return self._begin(batch)()
-        return self._backend.compute(batch.features)
+        vectors: Matrix = self._vectors(batch.features).cpu().numpy()
+        return vectors
 
     def _begin(self, batch: Batch) -> Callable[[], Matrix]:
         """Queue a batch on the device; returns what waits for its vectors.
@@ -266,19 +265,6 @@ class SentenceTransformerEncoder:
         return EncodedTexts(positions, vectors, [read.tokens for read in batch.reads])
 
     @cached_property
-    def _backend(self) -> ModelBackend:
-        return ModelBackend(self.backend, self.folder.spec, self.kept, self.load, self.run_torch)
-
-    def load(self) -> tuple[SentenceTransformer, Tokeniser]:
-        """Return the model and what tokenises for it."""
-        return self._model, self._tokeniser
-
-    def run_torch(self, features: Features) -> Matrix:
-        """Return the vectors of a batch as torch computes them."""
-        vectors: Matrix = self._vectors(features).cpu().numpy()
-        return vectors
-
-    @cached_property
     def _tokeniser(self) -> Tokeniser:
         return tokeniser_of(self._model, self.folder.spec)
 
@@ -288,14 +274,18 @@ class SentenceTransformerEncoder:
         offload = Path(tempfile.mkdtemp(prefix="reffree-offload-"))
         weakref.finalize(self, shutil.rmtree, offload, ignore_errors=True)
         try:
-            return load(self.folder, self.device, self.settings.device_map, offload).eval()
+            model = load(self.folder, self.device, self.settings.device_map, offload).eval()
         except LOADING_ERRORS as error:
             raise self._failure(error) from error
+        if self.is_compiled:
+            model[0].compile(dynamic=True)  # when it is first called
+        return model
 
     def _failure(self, error: Exception) -> EncoderError:
         spec = self.folder.spec
-        has_attention = spec.attention != "auto"
-        remedy = "leave out attention" if has_attention else "try another encoder, device"
+        remedy = "try another encoder, device"
+        if self.is_compiled or spec.attention != "auto":
+            remedy = f"leave out {'backend' if self.is_compiled else 'attention'}"
         return EncoderError(
             f"encoder {spec.name!r} on {self.device}: {first_line(error)}; expected a model that "
             f"sentence-transformers loads and runs here; {remedy} or a smaller batch_tokens"

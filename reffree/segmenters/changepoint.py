@@ -13,19 +13,16 @@ when segments have a least size.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reffree.data.corpus import Corpus
 from reffree.data.segmentation import Segmentation
-from reffree.encoders.base import EncoderSpec
 from reffree.segmenters.base import Inputs, Segmenter, directions, to_scale
 from reffree.util.arrays import Floats
 from reffree.util.bounds import Positive
 from reffree.util.errors import InputError
-from reffree.util.optional import require
 
 Kernel = Literal["linear", "cosine", "rbf"]
 
@@ -69,12 +66,6 @@ class ChangePoint(Segmenter):
                 expected="one of the two, a penalty above 0",
                 remedy="leave both out for the penalty that noise suggests",
             )
-
-    def check(self, corpus: Corpus, encoder: EncoderSpec | None) -> None:
-        """Refuse a number of boundaries where the package that finds them is not installed."""
-        Segmenter.check(self, corpus, encoder)
-        if self.k is not None:
-            _import_ruptures()
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Segment every document on its own."""
@@ -193,20 +184,11 @@ def _best(x: Floats, gamma: float | None, k: int, min_size: int) -> Segmentation
     if k < 1:
         return Segmentation((len(x),))
     kernel, params = ("linear", None) if gamma is None else ("rbf", {"gamma": gamma})
-    model = _import_ruptures().KernelCPD(kernel=kernel, min_size=min_size, params=params)
+    from ruptures import KernelCPD
+
+    model = KernelCPD(kernel=kernel, min_size=min_size, params=params)
     ends = model.fit(x).predict(n_bkps=k)
     return Segmentation.from_boundaries([int(end) for end in ends[:-1]], len(x))
-
-
-def _import_ruptures() -> Any:  # noqa: ANN401  (a module)
-    return require(
-        "ruptures",
-        lambda name: InputError(
-            f"no package {name}",
-            expected="it for changepoint with a number of boundaries",
-            remedy="run python -m pip install 'reffree[changepoint]', or leave k out",
-        ),
-    )
 
 
 def _cheapest(x: Floats, gamma: float | None, penalty: float, min_size: int) -> Segmentation:

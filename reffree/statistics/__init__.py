@@ -2,6 +2,5 @@
 
 `resampling` draws documents and makes intervals of them, `paired` tests differences of systems and
 `significance` those of correlations, `coefficients` and `pairwise` measure the agreement of
-metrics. `meta_evaluation.MetaEvaluation` is all of these over metrics by name (`losses`). `curves`
-describes a loss against the strength of a perturbation.
+metrics. `meta_evaluation.MetaEvaluation` is all of these over metrics by name (`losses`).
 """

@@ -202,38 +202,35 @@ def complete_pool(
     names systems of the corpus that optimise embedding similarity, beside those whose names say so.
     A default system whose name the corpus has already is not made again.
     """
-    given = [name for name in corpus.hypotheses if name != GOLD]
-    if settings.pool in ("default", "paper"):
-        corpus, given = corpus.only_systems(()), []
-    members = [Member(GOLD, "gold", "independent")]
     bare = corpus.only_systems(())
+    if settings.pool in ("default", "paper"):
+        corpus = bare
+    systems = corpus.hypotheses
+    given = [name for name in systems if name != GOLD]
+    members = [Member(GOLD, "gold", "independent")]
 
-    def add(made: Mapping[str, Sequence[Segmentation]], kind: Kind, pool: Pool) -> None:
-        nonlocal corpus
-        for name, segmentations in made.items():
-            if name not in corpus.hypotheses:
-                by_id = {d.id: each for d, each in zip(corpus, segmentations, strict=True)}
-                corpus = corpus.with_system(name, by_id)
-                members.append(Member(name, kind, pool))
+    def add(made: Mapping[str, tuple[Segmentation, ...]], kind: Kind, pool: Pool) -> None:
+        new = {name: segmentations for name, segmentations in made.items() if name not in systems}
+        systems.update(new)
+        members.extend(Member(name, kind, pool) for name in new)
 
     add(supervised, "supervised", "independent")
     for name in given:
         seeks = name in settings.cohesion or name.partition(":")[0] in SEEKERS
         members.append(Member(name, "given", "cohesion" if seeks else "independent"))
     is_enough = settings.pool == "auto" and len(given) >= ENOUGH_SYSTEMS
-    if settings.pool == "given" or is_enough:
-        return corpus, members
-    there = set(corpus.hypotheses)
-    for kind, pool, methods in STEPS[:1] if settings.pool == "paper" else STEPS:
+    steps = () if settings.pool == "given" or is_enough else STEPS
+    there = set(systems)
+    for kind, pool, methods in steps[:1] if settings.pool == "paper" else steps:
         if wanted := [method for method in methods if method not in there]:
             made = segment(
                 *(bare, wanted), seed=settings.seed, embeddings=embedded, progress=settings.progress
             )
             add(made.hypotheses, kind, pool)
-    if settings.pool != "paper":
-        perturbed = [perturb(corpus, parse_perturbation(p), settings.seed) for p in PERTURBED]
+    if steps and settings.pool != "paper":
+        perturbed = [perturb(bare, parse_perturbation(p), settings.seed) for p in PERTURBED]
         add({each.name: each.segmentations for each in perturbed}, "perturbed", "independent")
-    return corpus, members
+    return bare.with_systems({n: s for n, s in systems.items() if n != GOLD}), members
 
 
 def score_case(

@@ -43,12 +43,14 @@ from reffree.studies.keywords import (
     UnsegmentedOption,
     metric_option,
 )
-from reffree.studies.score_files import candidates_field, read_score_files, score_fingerprints
 from reffree.studies.study import (
     StudiedCorpus,
     StudySettings,
+    candidates_field,
     corpus_parts,
+    read_score_files,
     require_gold,
+    score_fingerprints,
     study_result,
 )
 from reffree.util.arrays import Floats, Integers
@@ -333,12 +335,8 @@ def lay_out_points(
             shown = threshold if np.isfinite(threshold) else None
             add(method.name, "matched", method.above(threshold), shown, target)
     # Gold is a system of its own accord wherever it is complete, and then the first.
-    rest = [segmentations for point, segmentations in made if point.kind != "gold"]
-    documents = tuple(
-        replace(document, systems={f"point {i}": each[d] for i, each in enumerate(rest)})
-        for d, document in enumerate(corpus.documents)
-    )
-    return [point for point, _ in made], Corpus.of_checked(documents, corpus.notes)
+    rest = {f"{i}": segmentations for i, (p, segmentations) in enumerate(made) if p.kind != "gold"}
+    return [point for point, _ in made], corpus.only_systems(()).with_systems(rest)
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ from reffree.studies.study import (
     corpus_parts,
     study_result,
 )
-from reffree.util.arrays import Floats
+from reffree.util.arrays import Floats, ratio
 from reffree.util.bounds import Bounds
 from reffree.util.declare import Option, declared
 from reffree.util.errors import InputError, OptionError, UnknownNameError, counted, listed, shorten
@@ -521,16 +521,13 @@ def _judge_share(
 ) -> Row:
     """Judge the documents' parts together in their wholes, with an interval over documents."""
     counts = np.array(pairs, dtype=np.float64)  # (documents, 2)
-    value = float(_ratio(counts.sum(0)))
-    interval = bootstrap.pooled_interval(value, counts, counts[:, 1] > 0, _ratio)
+
+    def share(sums: Floats) -> Floats:
+        return ratio(sums[..., 0], sums[..., 1])
+
+    value = float(share(counts.sum(0)))
+    interval = bootstrap.pooled_interval(value, counts, counts[:, 1] > 0, share)
     return RULES[name].judge(unit, value, interval, by=by)
-
-
-def _ratio(counts: Floats) -> Floats:
-    part, whole = counts[..., 0], counts[..., 1]
-    shares: Floats = np.full(whole.shape, np.nan)
-    np.divide(part, whole, out=shares, where=whole > 0)
-    return shares
 
 
 # Rows and sentences
@@ -568,9 +565,9 @@ def _tables(diagnosed: Sequence[Diagnosis]) -> Iterator[Table]:
     yield Table.of("kinds", "By kind", KIND_SHARES, kinds, shown=False)
     densities = []
     for each in diagnosed:
-        for system, ratio in _densities(each.corpus, each.source).items():
+        for system, share in _densities(each.corpus, each.source).items():
             n = sum(map(len, each.corpus.hypotheses[system]))
-            densities.append((each.name, system, n, n / each.corpus.n_units, ratio))
+            densities.append((each.name, system, n, n / each.corpus.n_units, share))
     yield Table.of("density", "Segments of systems", DENSITY, densities, shown=False)
 
 

@@ -29,10 +29,9 @@ from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import Scores, ScoreSettings, corpus_mean
 from reffree.metrics.free.result import Unsegmented
-from reffree.statistics.curves import mean_defined
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.study import StudySettings
-from reffree.util.arrays import Booleans, Floats, Integers
+from reffree.util.arrays import Booleans, Floats, Integers, mean_defined
 from reffree.util.seeds import rng_for
 
 STRENGTHS: dict[str, tuple[str, ...]] = {

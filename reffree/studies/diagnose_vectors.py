@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from reffree.statistics.resampling import portions
 from reffree.util.arrays import Booleans, Floats, Integers
 
 if TYPE_CHECKING:
@@ -86,13 +87,6 @@ def flat_index(rows: Floats) -> Iterator[faiss.IndexFlatIP]:
         faiss.omp_set_num_threads(threads)
 
 
-def cosines_in_parts(rows: Floats) -> Iterator[tuple[Integers, Floats]]:
-    """Yield the cosines of some `directions` with all of them, and which ones they are of."""
-    for start in range(0, len(rows), ROWS_AT_ONCE):
-        at = np.arange(start, min(start + ROWS_AT_ONCE, len(rows)))
-        yield at, rows[at] @ rows.T
-
-
 def exact_twins(units: Sequence[str], segment: Integers) -> Booleans:
     """Whether each unit's very text occurs in another segment as well."""
     segments: dict[str, set[int]] = {}
@@ -108,9 +102,9 @@ def near_twins(rows: Floats, segment: Integers, threshold: float = THRESHOLD) ->
     zeros are nobody's twin, as the threshold is above 0.
     """
     found = np.zeros(len(rows), dtype=bool)
-    for at, cosines in cosines_in_parts(rows):
+    for at in portions(len(rows), ROWS_AT_ONCE):
         is_elsewhere = segment[at, None] != segment
-        found[at] = ((cosines >= threshold - EQUAL_COSINE) & is_elsewhere).any(1)
+        found[at] = ((rows[at] @ rows.T >= threshold - EQUAL_COSINE) & is_elsewhere).any(1)
     return found
 
 

@@ -25,13 +25,13 @@ from reffree.encoders.embed import distinct_texts
 from reffree.encoders.opening import open_encoder
 from reffree.encoders.options import EncoderOptions
 from reffree.evaluate.result import Field, Result, Table, columns, estimate
-from reffree.statistics.curves import mean_defined
 from reffree.statistics.meta_evaluation import MetaEvaluation
 from reffree.statistics.significance import benjamini_hochberg
 from reffree.studies.correlate import ALPHA, case_settings, check_cases, correlation_result
 from reffree.studies.correlate_pool import Case, CaseSettings, SystemSubset, make_cases, score_case
 from reffree.studies.diagnose_vectors import VectorShape, directions
 from reffree.studies.keywords import CorrelationKeywords, EncodersOption
+from reffree.util.arrays import mean_defined
 from reffree.util.declare import Option, declared
 from reffree.util.errors import InputError, listed
 from reffree.util.seeds import rng_for

@@ -25,10 +25,10 @@ from reffree.evaluate.score import check_gold, scores_of
 from reffree.evaluate.scores import Scores, ScoreSettings
 from reffree.evaluate.signature import Signature
 from reffree.statistics.coefficients import correlation
-from reffree.statistics.curves import band, mean_defined, monotonicity
 from reffree.statistics.losses import MeanOverDocuments, SystemLosses
 from reffree.statistics.paired import holm, paired_tests
 from reffree.statistics.resampling import (
+    CONFIDENCE,
     MIN_DOCUMENTS,
     Counts,
     percentile_interval,
@@ -36,6 +36,7 @@ from reffree.statistics.resampling import (
 )
 from reffree.studies.keywords import StudyKeywords, UnsegmentedOption, metric_option
 from reffree.studies.study import StudiedCorpus, StudySettings, corpus_parts, study_result
+from reffree.util.arrays import Floats, mean_defined
 from reffree.util.bounds import Bounds
 from reffree.util.declare import Option, declared
 from reffree.util.errors import InputError, OptionError, UnknownNameError, counted, listed
@@ -357,11 +358,7 @@ def build_grid(
                     advance(1)
                 step = {"kind": kind, "strength": strength, "done": done, "not_done": not_done}
                 steps.append({**step, "unsegmented": bare / len(seeds)})
-    documents = tuple(
-        replace(document, systems={name: made[d] for name, made in systems.items()})
-        for d, document in enumerate(corpus.documents)
-    )
-    return Corpus.of_checked(documents, corpus.notes), at, steps
+    return corpus.only_systems(()).with_systems(systems), at, steps
 
 
 # Curves
@@ -411,10 +408,10 @@ def describe_curve(
     """
     x = np.array(strengths, dtype=np.float64)
     curves = losses.over(np.ones((1, losses.values.shape[1])))[0][at]  # (seeds, k)
-    raw = band(curves)
-    rho, rho_seeds = monotonicity(x, curves)
+    mean, low, high = band(curves)
+    rho = float(correlation(x, mean, "spearman"))
     rho_ci = None
-    if rho is not None and (~np.isnan(losses.values[at[0, 0]])).sum() >= MIN_DOCUMENTS:
+    if not np.isnan(rho) and (~np.isnan(losses.values[at[0, 0]])).sum() >= MIN_DOCUMENTS:
         resampled = mean_defined(losses.over(counts)[:, at], 1)  # (resamples, k)
         rho_ci = percentile_interval(rho, correlation(x, resampled, "spearman"))
     by_document = mean_defined(losses.values[at], 0).T  # (documents, k)
@@ -425,18 +422,19 @@ def describe_curve(
     slack = EQUAL * np.fmax.reduce(np.abs(known), axis=None, initial=0.0)
     falls = (known < np.fmax.accumulate(known, axis=1) - slack).any(1)
     # The mean curve is mapped onto [0, 1] and its band alike; the band may reach beyond.
-    best, worst = np.fmin.reduce(raw.mean), np.fmax.reduce(raw.mean)
+    best, worst = np.fmin.reduce(mean), np.fmax.reduce(mean)
     span = worst - best if worst > best else np.nan
     first, out_of_reach = _first_worse(losses, at, seed)
     return {
         "strengths": strengths,
-        "raw": raw,
-        "scaled": [(each - best) / span for each in (raw.mean, raw.low, raw.high)],
+        "mean": mean,
+        "band": (low, high),
+        "scaled": [(each - best) / span for each in (mean, low, high)],
         "rho": rho,
         "rho_ci": rho_ci,
-        "rho_seeds": rho_seeds,
-        "rho_documents": float(own[has_own].mean()) if has_own.any() else None,
-        "monotone": 1 - float(falls.mean()) if has_own.any() else None,
+        "rho_seeds": float(mean_defined(correlation(x, curves, "spearman"), 0)),
+        "rho_documents": float(mean_defined(own, 0)),
+        "monotone": 1 - float(mean_defined(falls, 0)),
         "documents": int(has_own.sum()),
         "fewest": int(behind.min()),
         "most": int(behind.max()),
@@ -445,6 +443,19 @@ def describe_curve(
         "rises": rho_ci is not None and rho_ci[0] > 0,
         "falls": rho_ci is not None and rho_ci[1] < 0,
     }
+
+
+def band(losses: Floats) -> tuple[Floats, Floats, Floats]:
+    """Mean over seeds of losses (seeds, k), and the range of the middle 95 %, which holds it.
+
+    Of those that are not NaN; NaN where there is none.
+    """
+    has = (~np.isnan(losses)).any(0)
+    bounds = np.full((2, losses.shape[1]), np.nan)
+    tail = (1 - CONFIDENCE) / 2
+    bounds[:, has] = np.nanquantile(losses[:, has], [tail, 1 - tail], axis=0)
+    mean = mean_defined(losses, 0)
+    return mean, np.minimum(bounds[0], mean), np.maximum(bounds[1], mean)
 
 
 def _first_worse(losses: SystemLosses, at: NDArray[np.intp], seed: int) -> tuple[int | None, bool]:
@@ -468,10 +479,10 @@ def _first_worse(losses: SystemLosses, at: NDArray[np.intp], seed: int) -> tuple
 
 def _points(curve: Row) -> Iterator[tuple[Any, ...]]:
     """Yield a row per strength; a metric that is better when higher has its own value back."""
-    raw = curve["raw"]
-    numbers = [raw.mean, raw.low, raw.high]
+    numbers = [curve["mean"], *curve["band"]]
     if curve["direction"] == "higher":
-        numbers = [-raw.mean, -raw.high, -raw.low]
+        mean, low, high = numbers
+        numbers = [-mean, -high, -low]
     for j, strength in enumerate(curve["strengths"]):
         place = (curve["corpus"], curve["kind"], strength, curve["metric"])
         yield (*place, *(each[j] for each in (*numbers, *curve["scaled"])))
@@ -504,7 +515,7 @@ def _answer(curves: Sequence[Row], source: str) -> Iterator[str]:
                 )
     # Where the number of segments follows strength, curves prove less.
     sizes = [curve for curve in curves if curve["metric"] == SENTINEL]
-    changing = dict.fromkeys(c["kind"] for c in sizes if np.ptp(c["raw"].mean) > 0)
+    changing = dict.fromkeys(c["kind"] for c in sizes if np.ptp(c["mean"]) > 0)
     keeping = [c["kind"] for c in sizes if c["kind"] not in changing]
     if changing:
         verb = "changes" if len(changing) == 1 else "change"
@@ -542,7 +553,7 @@ def _steady(curves: Mapping[str, Sequence[Row]]) -> str:
         return ""
     steady = []
     for metric, own in curves.items():
-        means = [each["raw"].mean[~np.isnan(each["raw"].mean)] for each in own if each["rises"]]
+        means = [each["mean"][~np.isnan(each["mean"])] for each in own if each["rises"]]
         if len(means) == len(own) and not any((np.diff(mean) < 0).any() for mean in means):
             steady.append(metric)
     return f"; only that of {listed(steady)} never falls" if steady else "; each falls somewhere"

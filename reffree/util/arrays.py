@@ -24,6 +24,12 @@ def ratio(numerator: Floats, denominator: Floats | Integers) -> Floats:
         return np.where(denominator > 0, numerator / denominator, np.nan)
 
 
+def mean_defined(values: Floats, axis: int) -> Floats:
+    """Mean along an axis without NaN; NaN where there is nothing else."""
+    defined = ~np.isnan(values)
+    return ratio(np.where(defined, values, 0.0).sum(axis), defined.sum(axis))
+
+
 def to_plain_floats(x: NDArray[np.generic]) -> NDArray[np.generic]:
     """Bring floats longer than float64 to float64, where what is too large becomes infinite."""
     with np.errstate(over="ignore"):

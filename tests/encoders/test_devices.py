@@ -8,8 +8,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from reffree.data.masses import mass_matrix
-from reffree.metrics.free.layout import Layout
-from reffree.metrics.free.pairs import LookUps
+from reffree.metrics.free.pairs import Layout, LookUps
 from reffree.metrics.registry import parse_metrics
 from tests.metrics.free.test_scoring import random_masses
 

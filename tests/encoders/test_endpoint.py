@@ -533,7 +533,7 @@ def test_addresses(name, url, model):
 
 
 def test_settings_that_are_the_server_s(server, tmp_path):
-    for setting in ("pooling=mean", "backend=onnx", "trust_remote_code=true"):
+    for setting in ("pooling=mean", "backend=compile", "trust_remote_code=true"):
         options = EncoderOptions(encoder=f"{server.encoder}:{setting}", cache=tmp_path)
         with pytest.raises(OptionError, match="how a model makes its vectors is set where it runs"):
             open_encoder(options)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import shutil
 import threading
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -20,9 +20,7 @@ from torch._dynamo.exc import TorchDynamoException
 from torch._dynamo.utils import counters
 
 import reffree
-from reffree.encoders import backends
 from reffree.encoders.aliases import is_installed
-from reffree.encoders.backends import fastest_backend
 from reffree.encoders.batching import (
     ThreadShare,
     make_batches,
@@ -30,33 +28,23 @@ from reffree.encoders.batching import (
     run_side_by_side,
 )
 from reffree.encoders.cache import (
-    FACTS,
-    GRAPHS,
     EmbeddingCache,
     cache_files,
-    other_files,
-    recall,
+    fact_files,
     remember,
-    remove,
 )
-from reffree.encoders.opening import check_backend, open_encoder
-from reffree.encoders.options import EncoderOptions, ModelSettings
-from reffree.encoders.probe import PROBE, cosine_deviation, vector_deviation
+from reffree.encoders.opening import open_encoder
+from reffree.encoders.options import EncoderOptions
+from reffree.encoders.probe import PROBE, cosine_deviation
 from reffree.encoders.tokenising import BagsOfTokens, TokenisedOnce, Tokeniser, tokeniser_of
-from reffree.util.errors import CacheError, EncoderError, OptionError
+from reffree.util.errors import EncoderError, OptionError
 from tests import checkpoints
 from tests.checkpoints import CONFIGS, WORDS, save_checkpoint
 from tests.encoders.streams import encode, opened, spelt
 
 TEXTS = [" ".join(WORDS[:k]) for k in (1, 3, 7, 15, 2)] + [" ".join(WORDS * 4), "bees bees"]
-HAS_ONNX = all(map(importlib.util.find_spec, ("onnx", "onnxscript", "onnxruntime")))
-HAS_OPENVINO = all(map(importlib.util.find_spec, ("onnx", "onnxscript", "openvino")))
-needs_onnx = pytest.mark.skipif(not HAS_ONNX, reason="the extra reffree[onnx] is not installed")
 needs_compiler = pytest.mark.skipif(
     not shutil.which(os.environ.get("CXX", "g++")), reason="torch.compile finds no C++ compiler"
-)
-needs_openvino = pytest.mark.skipif(
-    not HAS_OPENVINO, reason="the extra reffree[openvino] is not installed"
 )
 
 
@@ -243,7 +231,7 @@ def test_unreadable_budgets_are_ignored(checkpoint, tmp_path, content):
     path = opened(checkpoint("roberta"), kept=tmp_path)._budget
     remember(path, {"batch_tokens": 64})
     assert opened(checkpoint("roberta"), kept=tmp_path).batch_tokens == 64
-    assert other_files(tmp_path, FACTS) == [path] == list(path.parent.iterdir())
+    assert fact_files(tmp_path) == [path] == list(path.parent.iterdir())
     path.write_text(content)
     assert opened(checkpoint("roberta"), kept=tmp_path).batch_tokens >= 1024
 
@@ -254,29 +242,21 @@ def test_unreadable_budgets_are_ignored(checkpoint, tmp_path, content):
 def test_deviations_by_their_definition():
     a = np.array([[3, 4], [1, 0], [0, 0]], dtype=np.float32)
     b = np.array([[3, 3.5], [1, 0], [0, 0]], dtype=np.float32)
-    assert vector_deviation(b, a) == pytest.approx(0.1)
     assert cosine_deviation(b, a) == pytest.approx(3 / np.hypot(3, 3.5) - 0.6)
     assert len(set(PROBE)) == 64
 
 
-def test_backends_say_what_they_cannot_run(checkpoint, monkeypatch):
+def test_compiled_code_says_what_it_cannot_run(checkpoint):
     folder = checkpoint("roberta")
-    with pytest.raises(OptionError, match="backend onnx with dtype bfloat16"):
-        open_encoder(EncoderOptions(encoder=spelt(folder, backend="onnx", dtype="bfloat16")))
-    with pytest.raises(OptionError, match="backend openvino with device cuda"):
-        check_backend(ModelSettings(backend="openvino"), opened(folder).spec, ["cuda"])
-    with pytest.raises(OptionError, match="with weights spread by device_map"):
-        open_encoder(EncoderOptions(encoder=spelt(folder, backend="onnx", device_map="auto")))
-    for settings, what in (
-        ({"device_map": "auto"}, "device_map"),
-        ({"backend": "onnx"}, "backend"),
+    for settings, device, what in (
+        ({"backend": "compile", "dtype": "bfloat16"}, "cpu", "backend compile with dtype bfloat16"),
+        ({"backend": "compile", "device_map": "auto"}, "cpu", "with weights spread by device_map"),
+        ({"device_map": "auto"}, "cpu,cpu", "several devices with device_map"),
+        ({"backend": "compile"}, "cpu,cpu", "several devices with backend"),
+        ({"backend": "onnx"}, "cpu", "backend = 'onnx'; expected torch or compile"),
     ):
-        options = EncoderOptions(encoder=spelt(folder, **settings), device="cpu,cpu")
-        with pytest.raises(OptionError, match=f"several devices with {what}"):
-            open_encoder(options)
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(EncoderError, match=r"pip install 'reffree\[openvino\]'"):
-        open_encoder(EncoderOptions(encoder=spelt(folder, backend="openvino")))
+        with pytest.raises(OptionError, match=what):
+            open_encoder(EncoderOptions(encoder=spelt(folder, **settings), device=device))
 
 
 CORPUS = {"id": "d", "units": TEXTS[1:5], "systems": {"halves": [2, 2]}}
@@ -310,16 +290,14 @@ def test_compiled_code_gives_the_same_vectors(tmp_path, monkeypatch):
 
 
 def test_without_a_compiler_there_is_a_sentence(checkpoint, monkeypatch):
-    def fails(module, dynamic):
-        def compiled(features):
-            raise TorchDynamoException("No working C++ compiler found\nlong trace")
+    def compiled(self, features):
+        raise TorchDynamoException("No working C++ compiler found\nlong trace")
 
-        return compiled
-
-    monkeypatch.setattr(torch, "compile", fails)
-    expected = r"backend compile cannot run it \(No working C\+\+ .* found\); expected a C\+\+ comp"
-    with pytest.raises(EncoderError, match=expected):
-        encode(opened(checkpoint("roberta"), backend="compile"), TEXTS)
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda self, dynamic: None)
+    encoder = opened(checkpoint("roberta"), backend="compile")
+    encoder._model[0].forward = partial(compiled, encoder._model[0])
+    with pytest.raises(EncoderError, match=r"No working C\+\+ .* found; .*; leave out backend"):
+        encode(encoder, TEXTS)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "tf32"])
@@ -331,192 +309,6 @@ def test_tf32_is_on_only_where_the_settings_say_so(checkpoint, monkeypatch, dtyp
     )
     spec = replace(encoder.folder.spec, dtype=dtype)
     encoder.folder = replace(encoder.folder, spec=spec)
-    encoder.run_torch(encoder._tokeniser.collate(encoder._tokeniser.read([0], ["bees dance"])))
+    encode(encoder, ["bees dance"])
     assert seen == [dtype == "tf32"]
     assert not torch.backends.cuda.matmul.allow_tf32
-
-
-def never_loaded():
-    raise AssertionError("the model was loaded")
-
-
-@pytest.fixture(scope="session")
-def exported(checkpoint, tmp_path_factory):
-    """A cache folder with one graph, exported once for all tests."""
-    kept = tmp_path_factory.mktemp("kept")
-    encode(opened(checkpoint("mpnet"), kept=kept, backend="onnx"), TEXTS)
-    return kept
-
-
-@pytest.fixture
-def ready_export(exported, monkeypatch):
-    """Other backends start from the same graph: exporting takes seconds."""
-    (graph,) = (exported / "graphs").iterdir()
-
-    def copy(model, example, folder, is_small):
-        for path in graph.glob("model.onnx*"):
-            shutil.copy(path, folder)
-        if is_small:
-            backends.quantise_graph(folder)
-
-    monkeypatch.setattr(backends, "write_graph", copy)
-
-
-@needs_onnx
-def test_an_exact_backend_gives_the_same_vectors_from_a_kept_graph(checkpoint, exported):
-    (graph,) = (exported / "graphs").iterdir()
-    before = {path.name: path.stat().st_mtime_ns for path in graph.iterdir()}
-    assert {"model.onnx", "measured.json"} <= before.keys()
-    assert other_files(exported, GRAPHS) == [graph]
-    assert recall(graph / "measured.json")["encoder"] == opened(checkpoint("mpnet")).spec.name
-    encoder = opened(checkpoint("mpnet"), kept=exported, backend="onnx")
-    assert encoder.spec.backend == "transformers-encoder+onnx"
-    expected = encode(opened(checkpoint("mpnet")), TEXTS)
-    for batch_tokens in (1, 40, 4096):
-        encoder.batch_tokens = batch_tokens
-        assert_allclose(encode(encoder, TEXTS), expected, atol=1e-5)
-    assert {path.name: path.stat().st_mtime_ns for path in graph.iterdir()} == before
-    assert encoder.spec.fingerprint != opened(checkpoint("mpnet")).spec.fingerprint
-
-
-@needs_onnx
-def test_a_backend_that_deviates_on_the_corpus_is_refused(checkpoint, exported):
-    encoder = opened(checkpoint("mpnet"), kept=exported, backend="onnx")
-    run = encoder._backend._run
-    encoder._backend._run = lambda features: run(features) * np.float32(1 + 1e-3)
-    with pytest.raises(EncoderError, match=r"backend onnx deviates from torch by .*e-04"):
-        encode(encoder, TEXTS)
-
-
-@needs_onnx
-def test_a_graph_that_deviates_is_not_kept(checkpoint, ready_export, tmp_path, monkeypatch):
-    plain = backends.load_onnx
-
-    def off(folder):
-        run = plain(folder)
-        return lambda given: run(given) + np.float32(0.01)
-
-    monkeypatch.setattr(backends, "load_onnx", off)
-    with pytest.raises(EncoderError, match="on 64 texts; expected at most 1e-05"):
-        encode(opened(checkpoint("mpnet"), kept=tmp_path, backend="onnx"), TEXTS)
-    assert not list((tmp_path / "graphs").iterdir())
-
-
-DAMAGES = {
-    "nothing": lambda graph: shutil.rmtree(graph) or graph.mkdir(),
-    "no graph": lambda graph: (graph / "model.onnx").unlink(),
-    "half a graph": lambda graph: halve(graph / "model.onnx"),
-    "half the weights": lambda graph: halve(graph / "model.onnx.data"),
-    "other weights": lambda graph: zero(graph / "model.onnx.data"),
-    "another file": lambda graph: (graph / "more").touch(),
-    "a folder for a file": lambda graph: (graph / "more").mkdir(),
-    "a file for a folder": lambda graph: shutil.rmtree(graph) or graph.touch(),
-}
-
-
-def halve(path):
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-
-def zero(path):
-    path.write_bytes(bytes(path.stat().st_size))
-
-
-@needs_onnx
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_graph_gets_a_sentence(checkpoint, exported, tmp_path, damage):
-    shutil.copytree(exported / "graphs", tmp_path / "graphs")
-    (graph,) = (tmp_path / "graphs").iterdir()
-    DAMAGES[damage](graph)
-    with pytest.raises(
-        CacheError, match=rf"^{graph}: found .*; remove it with reffree cache rm {graph.name}"
-    ):
-        encode(opened(checkpoint("mpnet"), kept=tmp_path, backend="onnx"), TEXTS)
-    assert other_files(tmp_path, GRAPHS) == [graph]
-    remove([graph])
-    assert list(graph.parent.iterdir()) == []
-
-
-def writes_junk(model, example, folder, is_small):
-    (folder / "model.onnx").write_text("junk")
-
-
-def exports_nothing(model, example, folder, is_small):
-    raise torch.onnx.OnnxExporterError("no decomposition\nlong trace")
-
-
-def is_in_the_way(model, example, folder, is_small):
-    raise PermissionError(13, "Permission denied")
-
-
-@needs_onnx
-@pytest.mark.parametrize(
-    ("write", "found"),
-    [
-        (writes_junk, r"backend onnx cannot run it \(.*PROTOBUF.*\); expected"),
-        (exports_nothing, r"cannot run it \(no decomposition\); expected"),
-        (is_in_the_way, r"cannot run it \(.*Permission denied\); expected"),
-    ],
-)
-def test_a_graph_that_cannot_be_made_gets_a_sentence(
-    checkpoint, tmp_path, monkeypatch, write, found
-):
-    monkeypatch.setattr(backends, "write_graph", write)
-    with pytest.raises(EncoderError, match=found):
-        encode(opened(checkpoint("mpnet"), kept=tmp_path, backend="onnx"), TEXTS)
-    assert not list((tmp_path / "graphs").iterdir())
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(CacheError, match="a folder that can be written"):
-        encode(opened(checkpoint("mpnet"), kept=tmp_path / "file", backend="onnx"), TEXTS)
-
-
-@needs_onnx
-def test_an_approximate_backend_carries_its_deviation(checkpoint, ready_export, tmp_path):
-    folder = checkpoint("mpnet")
-    encoder = opened(folder, kept=tmp_path, backend="onnx-int8")
-    spec = encoder.spec
-    assert spec.backend == "transformers-encoder+onnx-int8"
-    plain = encode(opened(folder), list(PROBE))
-    moved = cosine_deviation(encode(encoder, list(PROBE)), plain)
-    assert 0 < moved <= spec.deviation + 0.01
-    # The next run knows it without the model.
-    options = EncoderOptions(encoder=spelt(folder, backend="onnx-int8"), cache=tmp_path)
-    again = open_encoder(options)
-    assert (again.spec, again.spec.deviation) == (spec, spec.deviation)
-    assert "inner" not in vars(again)
-
-
-@needs_openvino
-@needs_onnx
-def test_openvino_in_full_precision(checkpoint, ready_export):
-    folder = checkpoint("mpnet")
-    encoder = opened(folder, backend="openvino")
-    assert_allclose(encode(encoder, TEXTS), encode(opened(folder), TEXTS), atol=1e-5)
-
-
-@needs_onnx
-def test_the_fastest_is_an_exact_one_and_in_the_signature(checkpoint, ready_export, tmp_path):
-    folder, kept = checkpoint("mpnet"), tmp_path / "cache"
-    plain = encode(opened(folder), CORPUS["units"])
-    exact = {"torch", "onnx", *(["openvino"] if HAS_OPENVINO else [])}
-    options = EncoderOptions(encoder=spelt(folder, backend="auto"), cache=kept)
-    label = open_encoder(options).spec.backend
-    (file,) = (kept / "facts").glob("fastest-*.json")
-    fastest = recall(file)
-    assert fastest["seconds"].keys() == exact
-    assert fastest["backend"] == min(exact, key=lambda name: fastest["seconds"][name])
-    assert label.partition("+")[2] == fastest["backend"].removeprefix("torch")
-    # What is remembered is what is taken, without the model and without trying again.
-    spec = opened(folder).spec
-    for name in sorted(exact):
-        remember(file, {"backend": name})
-        assert fastest_backend(spec, kept, never_loaded, never_loaded) == name
-    remember(file, {"backend": "onnx"})
-    remove(cache_files(kept))
-    found, signature = scored(tmp_path, encoder=spelt(folder, backend="auto"))
-    assert "backend:transformers-encoder+onnx" in signature
-    assert_allclose(found, plain, atol=1e-5)
-    # But for what is not exact.
-    remember(file, {"backend": "onnx-int8"})
-    assert "int8" not in open_encoder(options).spec.backend
-    assert recall(file)["backend"] in exact

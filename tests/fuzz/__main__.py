@@ -9,16 +9,20 @@ from collections import Counter
 
 import click
 
+from tests.fuzz.attacks import ATTACKS
 from tests.fuzz.doors import DOORS
 from tests.fuzz.running import run_case
 
-SECONDS = 60
+SECONDS = 180
+CHOICE = click.Choice([*DOORS, *ATTACKS])
 
 
 @click.command()
 @click.option("--cases", default=1000, show_default=True, help="Of all doors together.")
 @click.option("--seed", default=0, show_default=True)
-@click.option("--door", "doors", multiple=True, type=click.Choice(list(DOORS)), help="Only these.")
+@click.option(
+    "--door", "doors", multiple=True, type=click.Choice([*DOORS, *ATTACKS]), help="Only these."
+)
 @click.option("--case", type=int, help="Only this case, of the one --door.")
 def command(cases: int, seed: int, doors: tuple[str, ...], case: int | None) -> None:
     """Try damaged inputs; exit 1 if any is neither read nor refused in a sentence."""

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 import click
 
 from reffree.util.errors import ReffreeError
+from tests.fuzz.attacks import ATTACKS
 from tests.fuzz.doors import DOORS
 
 LONGEST = 1_500
@@ -20,7 +21,7 @@ def run_case(door: str, seed: int, case: int) -> str | None:
     """Try one damaged input; return the failure's traceback, None where it was read or refused."""
     with TemporaryDirectory() as folder:
         try:
-            DOORS[door](Random(f"{door} {seed} {case}"), Path(folder))
+            (DOORS | ATTACKS)[door](Random(f"{door} {seed} {case}"), Path(folder))
         except (ReffreeError, click.UsageError) as refusal:
             told = str(refusal)
             is_sentence = told and "\n" not in told and len(told) <= LONGEST

@@ -42,7 +42,6 @@ ALSO = {
     "reffree/metrics/free/expected": "metrics/free/expected",
     "reffree/metrics/free/posterior": "metrics/free/expected",
     "reffree/metrics/free/batches": "metrics/free/on_devices",
-    "reffree/metrics/free/layout": "metrics/free/on_devices",
     "reffree/metrics/free/pairs": "metrics/free/on_devices",
     "reffree/metrics/free/fast/": "metrics/free/fast/document metrics/free/scoring",
     "reffree/metrics/free/fast/segmentations": "metrics/free/expected",

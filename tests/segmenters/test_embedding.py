@@ -138,9 +138,11 @@ def test_wrong_embeddings_are_refused(name):
     corpus = Corpus((Document.build("d", ["x"] * 3),))
     with pytest.raises(InputError, match="no embeddings"):
         method(Inputs(corpus))
-    for x in (np.zeros((4, 2)), np.zeros(3), np.full((3, 2), np.nan)):
-        with pytest.raises(InputError, match="3 rows of finite numbers"):
+    for x in (np.zeros((4, 2)), np.zeros(3)):
+        with pytest.raises(InputError, match="expected 3 rows, one for every unit"):
             method(Inputs(corpus, 0, [x]))
+    with pytest.raises(InputError, match="NaN or infinity in the vector of unit 1"):
+        method(Inputs(corpus, 0, [np.full((3, 2), np.nan)]))
 
 
 # Depth ----------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.linalg
 from numpy.testing import assert_allclose
 
-from reffree.statistics.expected_scores import expected_scores
+from reffree.statistics.meta_evaluation import expected_scores
 
 
 def test_expected_scores_are_the_posterior_draws_of_their_formula():

@@ -78,6 +78,23 @@ def restricted(study, names, n_systems):
     return evaluation(metrics, seed=3, resamples=10)
 
 
+def test_some_of_the_systems_are_measured_as_if_they_were_all(study):
+    study.corpus("z", "y", "kendall")
+    part = study.among(np.array([0, 2, 3, 4, 7, 9])).among(np.array([0, 1, 2, 4, 5]))
+    rows = [0, 2, 3, 7, 9]
+    metrics = {name: MeanOverDocuments(study._metrics[name].values[rows]) for name in "yz"}
+    alone = evaluation(metrics, seed=3, resamples=300)
+    for measure in CORPUS_MEASURES:
+        one, other = (each.corpus("z", "y", measure) for each in (part, alone))
+        assert (one.value, *one.ci) == pytest.approx((other.value, *other.ci), abs=1e-6)
+        assert one.noiseless == pytest.approx(other.noiseless, abs=1e-6)
+    for of_documents in DOCUMENT_MEASURES:
+        one, other = (each.documents("z", "y", of_documents) for each in (part, alone))
+        assert (one.value, *one.ci) == pytest.approx((other.value, *other.ci), abs=1e-9)
+    one, other = (each.permutation_test("z", "y", "y", "pearson") for each in (part, alone))
+    assert (one.difference, one.p) == pytest.approx((other.difference, other.p), abs=1e-9)
+
+
 @pytest.mark.parametrize("measure", DOCUMENT_MEASURES)
 def test_document_level(study, measure):
     found = study.documents("x", "y", measure)

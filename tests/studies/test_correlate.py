@@ -15,10 +15,11 @@ from reffree.encoders.embed import corpus_vectors, distinct_texts
 from reffree.encoders.options import EncoderOptions
 from reffree.evaluate.result import Field, Table
 from reffree.evaluate.score import score
+from reffree.metrics.registry import STUDIED
 from reffree.report.render import render
 from reffree.statistics.resampling import resampled_documents
 from reffree.studies import correlate, encoders
-from reffree.studies.correlate import mean_and_sd
+from reffree.studies.correlate import case_settings, mean_and_sd
 from reffree.studies.correlate_pool import (
     COHESION,
     LEXICAL,
@@ -28,11 +29,10 @@ from reffree.studies.correlate_pool import (
     sentinel_scores,
 )
 from reffree.studies.encoders import measure_speed, tell_apart
-from reffree.util.errors import EncoderError, InputError, OptionError, UnknownNameError
+from reffree.util.errors import EncoderError
 from reffree.util.progress import Timed, no_progress
 from reffree.util.seeds import rng_for
 from tests.checkpoints import save_checkpoint
-from tests.helpers import topical_corpus
 from tests.oracles.statistics import correlation_difference
 from tests.oracles.studies import quantile
 from tests.properties import intervals_held
@@ -210,7 +210,7 @@ def test_several_corpora_are_aggregated():
     corpus, vectors = planted(seed=3, n_documents=6)
     both = {"a": CORPUS, "b": corpus}
     arguments = {**ARGUMENTS, "embeddings": {"a": VECTORS, "b": vectors}}
-    found = correlate(both, **arguments)
+    found = correlate(both, pool="paper", supervised=[], **arguments)
     (row,) = rows_of(found, "aggregate", pool="independent", metric="arp_pair")
     cells = rows_of(found, "correlations", free="arp_pair", pool="independent", **PEARSON)
     pk = [cell["value"] for cell in cells if cell["gold"] == "pk"]
@@ -229,27 +229,18 @@ def test_texts_and_documents_are_there_for_the_report(result):
     assert result.texts[0].systems["gold"] == CORPUS[0].gold.masses
     systems = set(result.table("scores").column("system"))
     assert set(result.texts[0].systems) == systems
+    losses = {row["system"]: row["loss"] for row in rows_of(result, "scores", metric="arp_pair")}
+    first, *others = result.texts[0].systems  # a page opens a document with the first three
+    assert first == "gold"
+    assert others == sorted(others, key=losses.__getitem__)
     assert len(result.table("documents").rows) == len(systems) * 8 * 4
 
 
-def test_bad_input_gets_a_sentence():
-    bare = Corpus((Document.build("x", ["a", "b"]),))
-    with pytest.raises(InputError, match="gold in every document"):
-        correlate({"c": bare}, **{**ARGUMENTS, "embeddings": {"c": [np.eye(2)]}})
-    with pytest.raises(UnknownNameError, match="system 'nobody'"):
-        correlate({"c": CORPUS}, cohesion=["nobody"], **ARGUMENTS)
-    with pytest.raises(OptionError, match="pool = all"):
-        correlate({"c": CORPUS}, pool="all", **ARGUMENTS)
-    with pytest.raises(InputError, match="no corpora"):
-        correlate({}, **{**ARGUMENTS, "embeddings": None})
-    with pytest.raises(TypeError, match="divice"):
-        correlate({"c": CORPUS}, divice="cpu", **ARGUMENTS)
-
-
 def test_missing_kinds_of_metrics_are_filled_in():
-    found = correlate({"c": CORPUS}, **{**ARGUMENTS, "metrics": ["arp_pair"]})
-    gold = {"pk", "windowdiff", "boundary_similarity"}
-    assert set(found.table("correlations").column("gold")) == gold
+    usual = ("pk", "windowdiff", "boundary_similarity")
+    assert case_settings({"metrics": ["arp_pair"]}).metrics == ("arp_pair", *usual)
+    assert case_settings({"metrics": ["pk"]}).metrics == (*STUDIED, "pk")
+    assert case_settings({}).metrics == (*STUDIED, *usual)
 
 
 def test_stages_are_timed_and_told():
@@ -392,11 +383,6 @@ def test_cross_judging_scores_systems_of_one_with_the_other(compared):
     assert len({r["beyond_gold"] for r in rows}) == 4
 
 
-def test_one_encoder_is_no_comparison():
-    with pytest.raises(InputError, match="at least two different ones"):
-        encoders({"c": CORPUS}, encoders=["minilm", "minilm"])
-
-
 def test_speed_is_measured_only_when_asked_for(compared):
     corpus, made, found = compared
     assert "units_per_second" not in [f.name for f in found.table("encoders").fields]
@@ -454,10 +440,11 @@ def test_skipped_documents_are_left_out_of_all_scores():
 
 
 def test_a_system_without_any_boundary_takes_no_part_where_such_documents_are_skipped():
-    corpus = CORPUS.with_system("whole", {d.id: [len(d.units)] for d in CORPUS})
-    given = {"unsegmented": "skip", "pool": "both", **ARGUMENTS}
+    corpus = with_systems([*"abcd", *(f"depth:window={i}" for i in (2, 3, 4, 5))])
+    given = {"unsegmented": "skip", "pool": "given", **ARGUMENTS}
+    without = correlate({"c": corpus}, **given)
+    corpus = corpus.with_system("whole", {d.id: [len(d.units)] for d in CORPUS})
     result = correlate({"c": corpus}, **given)
-    without = correlate({"c": CORPUS}, **given)
     for table in ("independent", "cohesion"):
         keep = lambda row: {k: v for k, v in row.items() if "ci" not in k}  # noqa: E731
         found = [*map(keep, rows_of(result, table))]
@@ -476,17 +463,3 @@ def test_encoders_that_are_not_there_are_left_out_where_there_is_a_fallback():
     assert result.notes[2] == "none of the encoders is to be had: minilm was taken instead."
     with pytest.raises(EncoderError, match="no/such"):
         correlate({"c": small}, encoders=["no/such"], **given)
-
-
-def test_texts_have_gold_and_the_best_systems_first():
-    """A page opens a document with the first three."""
-    corpus, vectors = topical_corpus([[6] * 4] * 6)
-    result = correlate(
-        {"c": corpus}, metrics=["arp_pair", "pk"], embeddings={"c": vectors}, resamples=100
-    )
-    scores = {
-        row["system"]: row["value"] for row in result.table("scores").records(metric="arp_pair")
-    }
-    first, *others = result.texts[0].systems
-    assert first == "gold"
-    assert others == sorted(others, key=scores.__getitem__)

@@ -16,7 +16,7 @@ from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import corpus_vectors
 from reffree.evaluate.metric_set import choose_metrics
 from reffree.evaluate.result import Result
-from reffree.metrics.registry import DEFAULT
+from reffree.metrics.registry import STUDIED
 from reffree.report.render import render
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.diagnose import RULES, diagnose
@@ -254,7 +254,7 @@ def test_risen_is_one_zero_or_half(after, before):
 
 
 def test_topics_are_noticed_and_noise_is_not():
-    names = (*DEFAULT, "arp_std:p=1")
+    names = (*STUDIED, "arp_std:p=1")
     clear = noticed_by(*corpus_of(12), names)
     assert {each.verdict for each in clear.values()} == {NOTICES}
     assert all(each.gap > 0 and each.resolution < 1 for each in clear.values())
@@ -384,14 +384,6 @@ def test_without_any_segmentation_a_sentence_says_so():
         InputError, match=r"found no segmentation to diagnose with.*reffree segment"
     ):
         diagnosed(*corpus_of(2, gold=False))
-
-
-def test_systems_without_an_expected_pk_cannot_be_chosen_from():
-    documents = [
-        Document.build(f"d{i}", ["a", "b"], systems={"x": [1, 1], "y": [2]}) for i in range(2)
-    ]
-    with pytest.raises(InputError, match=r"no system with an expected_pk.*--source"):
-        diagnosed(Corpus(tuple(documents)), [np.eye(2)] * 2)
 
 
 @pytest.mark.parametrize(

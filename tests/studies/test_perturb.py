@@ -133,7 +133,7 @@ def test_a_loss_that_falls_is_described_as_it_is():
     at = np.array([[0, 1, 3], [0, 2, 4]])
     counts = np.eye(6)[np.zeros((5, 6), int)].sum(1)  # nothing but the first document
     found = curve_of(losses, at, counts)
-    assert found.raw.mean == pytest.approx([4.25, 3.25, 2.25])
+    assert found.mean == pytest.approx([4.25, 3.25, 2.25])
     mean, low, high = found.scaled
     assert mean == pytest.approx([1, 0.5, 0])
     assert low == pytest.approx([1, 0.5 - 0.475 / 2, 0])

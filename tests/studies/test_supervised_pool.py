@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import yaml
 
 from reffree.data.corpus import Corpus, Document
 from reffree.segmenters.segment import segment
 from reffree.studies import correlate, encoders
-from reffree.studies.config import load_config
 from reffree.util.errors import InputError
 
 RANDOM = {"random_mean", *(f"random_{n}" for n in range(2, 10))}
@@ -118,20 +116,3 @@ def test_too_few_documents_are_refused_before_anything_is_encoded(monkeypatch):
     monkeypatch.setattr("reffree.encoders.embed.encode_corpus", encode)
     with pytest.raises(InputError, match="documents to train on; expected four at least"):
         correlate({"c": planted(4)[0]}, pool="paper", folds=2)
-
-
-def test_a_configuration_says_what_is_trained(tmp_path):
-    step = {"study": "correlate", "pool": "paper", "supervised": ["bilstm"], "folds": 3}
-    path = tmp_path / "c.yaml"
-
-    def written(**changes):
-        text = {"name": "x", "corpora": ["demo"], "studies": [step | changes]}
-        path.write_text(yaml.safe_dump(text))
-        return load_config(path)
-
-    settings = written().steps[0].settings
-    assert (settings["pool"], settings["supervised"], settings["folds"]) == ("paper", ["bilstm"], 3)
-    with pytest.raises(InputError, match=r"studies\.0\.supervised"):
-        written(supervised=["gru"])
-    with pytest.raises(InputError, match=r"studies\.0\.folds"):
-        written(folds=1)

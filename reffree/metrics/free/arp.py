@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from reffree.metrics.free.batches import TorchScores
-    from reffree.metrics.free.layout import Layout, SetName
-    from reffree.metrics.free.pairs import Sums
+    from reffree.metrics.free.pairs import Layout, SetName, Sums
 
 ZERO_CENTROID = 1e-12
 """Squared length of a centroid, relative to its vectors', below which it has no direction."""
@@ -51,8 +50,7 @@ class Arp(Pooled, ABC):
         import torch
 
         from reffree.metrics.free.batches import TorchScores
-        from reffree.metrics.free.layout import masked_mean
-        from reffree.metrics.free.pairs import power_of_two
+        from reffree.metrics.free.pairs import masked_mean, power_of_two
 
         intra = self._dispersion(layout, sums, "intra")
         inter = self._dispersion(layout, sums, "inter")

@@ -16,8 +16,7 @@ from torch.nn.functional import pad
 
 from reffree.data.masses import Masses, hypothesis_width
 from reffree.metrics.free.inputs import check_finite
-from reffree.metrics.free.layout import Layout
-from reffree.metrics.free.pairs import LookUps, Sums
+from reffree.metrics.free.pairs import Layout, LookUps, Sums
 from reffree.metrics.free.pooling import Pool, Pooled, document_pool
 from reffree.metrics.free.result import RawScores
 from reffree.util.arrays import Integers

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from reffree.metrics.free.batches import TorchScores
-    from reffree.metrics.free.layout import Layout
-    from reffree.metrics.free.pairs import Sums
+    from reffree.metrics.free.pairs import Layout, Sums
 
 ALL_SINGLE = 10.0
 """Score of a document cut into single units: the paper's penalty."""
@@ -57,7 +56,7 @@ class SegReFree(Pooled):
         import torch
 
         from reffree.metrics.free.batches import TorchScores
-        from reffree.metrics.free.layout import masked_mean
+        from reffree.metrics.free.pairs import masked_mean
 
         masses = layout.masses.clamp(min=1).double()
         within = torch.where(layout.is_segment, sums["squared", "segment"], 0.0)

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from reffree.metrics.free.batches import TorchScores
-    from reffree.metrics.free.layout import Layout
-    from reffree.metrics.free.pairs import Sums
+    from reffree.metrics.free.pairs import Layout, Sums
 
 
 @dataclass(frozen=True)

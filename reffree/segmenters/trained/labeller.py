@@ -66,6 +66,7 @@ from reffree.segmenters.trained.training import (
     Loss,
     Row,
     Trainer,
+    one_thread,
     rise,
     steps_of,
     training_on,
@@ -323,7 +324,7 @@ def train_labeller(
         for part in parts
     )
     start = Start(embeddings.spec, inputs[0].shape[1])
-    with training_on(device, settings) as accelerator:
+    with one_thread(), training_on(device, settings) as accelerator:
         network = make_network(start.dimension, settings)
         trainer = Trainer(network, partial(document_loss, network), accelerator)
         trainer.train(

@@ -17,7 +17,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_se
 
 from reffree.segmenters.base import directions, to_scale
 from reffree.segmenters.trained.settings import LabellerSettings
-from reffree.segmenters.trained.training import send, to_host
+from reffree.segmenters.trained.training import one_thread, send, to_host
 from reffree.util.arrays import Floats
 
 FARTHEST = 16
@@ -200,7 +200,7 @@ def gap_logits(
     """Score the gaps of documents one by one, so that none depends on its neighbours."""
     network.eval()
     found = []
-    with torch.inference_mode():
+    with one_thread(), torch.inference_mode():
         for x in documents:
             n = len(x)
             there = send(x, device)

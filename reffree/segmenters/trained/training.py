@@ -299,6 +299,20 @@ def computes_in(device: torch.device, precision: str) -> bool:
     return True
 
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Keep torch to one thread on the CPU: for products so small that threads wait for each other.
+
+    A labeller's epoch over 9 meetings takes two threads 6 to 40 times the processor time of one.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def send(batch: Any, device: torch.device) -> Any:  # noqa: ANN401  (tensors, as they come)
     """Copy a batch to a device, to a GPU without waiting for what it has to do."""
     if isinstance(batch, Mapping):

@@ -31,8 +31,15 @@ from reffree.segmenters.selection import (
     speaker_candidates,
 )
 from reffree.studies.keywords import CandidatesOption, MinGapOption, ScoresOption, StudyKeywords
-from reffree.studies.score_files import candidates_field, read_score_files, score_fingerprints
-from reffree.studies.study import StudiedCorpus, StudySettings, corpus_parts, study_result
+from reffree.studies.study import (
+    StudiedCorpus,
+    StudySettings,
+    candidates_field,
+    corpus_parts,
+    read_score_files,
+    score_fingerprints,
+    study_result,
+)
 from reffree.util.arrays import Floats
 from reffree.util.bounds import Bounds
 from reffree.util.declare import Option, declared

@@ -255,4 +255,4 @@ SCENES = {
 }
 
 if __name__ == "__main__":
-    print(json.dumps(SCENES[sys.argv[1]](Path(sys.argv[2]))))  # noqa: T201
+    print(json.dumps(SCENES[sys.argv[1]](Path(sys.argv[2]), *map(int, sys.argv[3:]))))  # noqa: T201

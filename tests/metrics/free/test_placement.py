@@ -64,7 +64,7 @@ def test_placement_is_that_of_enumeration(n, seed, noise):
     ]
     matrix = mass_matrix(hypotheses, n, "x")
     values = Placement().scores(posterior, matrix)
-    weights = Placement().weights(posterior, matrix)
+    _, weights = Placement().weighted_scores(posterior, matrix)
     for masses, value, weight in zip(hypotheses, values, weights, strict=True):
         has_choice = 1 < len(masses) < n
         at = posterior.at(len(masses) if has_choice else max(2, round(posterior.segments)))

@@ -115,13 +115,6 @@ def test_the_corpus_is_pooled_as_defined(name, pool):
     assert (f"pool_d={pool}" in table.signature) == (pool != "mean")
 
 
-def test_the_default_says_no_more_than_it_did():
-    corpus, vectors = topical_corpus(GOLDS, a=halves)
-    table = score(corpus, metrics=["arp_std", "silhouette"], embeddings=vectors)
-    assert table.signature.startswith("metrics:arp_std(p=2)+silhouette(average=segments)|")
-    assert "|aggregation:mean(segments)>mean(documents)|" in table.signature
-
-
 def test_studies_take_other_poolings():
     corpus, vectors = topical_corpus(GOLDS, a=halves)
     metrics = ["arp_pair:pool_n=median,pool_d=median", "silhouette:pool_d=length", "pk"]

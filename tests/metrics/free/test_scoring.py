@@ -19,7 +19,6 @@ from sklearn.metrics import silhouette_samples
 
 from reffree.metrics.free import engine
 from reffree.metrics.free.engine import score_document, score_documents
-from reffree.metrics.free.inputs import check_embeddings
 from reffree.metrics.registry import WITHOUT_SEARCH, parse_metric, parse_metrics, spelling
 from reffree.util.errors import InputError, UnknownNameError
 from tests.oracles.reference_free import (
@@ -365,17 +364,6 @@ def test_metrics_have_the_seed_0_unless_told():
     names = ["expected_pk"]
     assert parse_metrics(names) == parse_metrics(names, 0) != parse_metrics(names, 1)
     assert parse_metrics(None) == parse_metrics(None, 0)
-
-
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_vectors_are_checked_whatever_their_type(dtype):
-    x = np.random.default_rng(0).normal(size=(4, 3)).astype(dtype)
-    assert_array_equal(check_embeddings(x, "d").vectors, x)
-    x[2, 1] = np.nan
-    with pytest.raises(InputError, match="'d': found NaN or infinity in the vector of unit 3"):
-        check_embeddings(x, "d")
-    with pytest.raises(InputError, match=r"document 'd': found embeddings of shape \(3,\)"):
-        check_embeddings(x[0], "d")
 
 
 @pytest.mark.parametrize(
