@@ -37,8 +37,11 @@ class Excess(Placement):
 
     def weighted_scores(self, posterior: Posterior, masses: Masses) -> tuple[Floats, Floats]:
         """Excess of each hypothesis, NaN where undefined, and what the document counts for."""
-        by_vectors, v = self.gains(posterior.read_by("vectors"), masses)
-        by_others, o = self.gains(posterior.read_by("words", "cues"), masses)
+        vectors, others = posterior.read_by("vectors"), posterior.read_by("words", "cues")
+        if vectors is None or others is None:
+            return np.full(len(masses), np.nan), np.ones(len(masses))
+        by_vectors, v = self.gains(vectors, masses)
+        by_others, o = self.gains(others, masses)
         defined = (v > LEAST_ROOM) & (o > LEAST_ROOM)
         v, o = np.where(defined, v, 1.0), np.where(defined, o, 1.0)
         excess = np.where(defined, by_vectors / v - by_others / o, np.nan)
@@ -48,7 +51,8 @@ class Excess(Placement):
 def watched_excess(metrics: Iterable[FreeMetric]) -> list[Excess]:
     """Return what is looked at beside metrics: nothing, unless one of them reads all sources."""
     for metric in metrics:
-        reads_places = isinstance(metric, Expected) and not isinstance(metric, Granularity)
-        if reads_places and metric.evidence == "all" and metric.without is None:
+        if not isinstance(metric, Expected) or isinstance(metric, Granularity):
+            continue
+        if metric.evidence == "all" and metric.without is None:
             return [Excess(length=metric.length)]
     return []
