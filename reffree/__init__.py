@@ -13,6 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from reffree import studies as study
     from reffree.data.corpus import Corpus, Document
     from reffree.data.segmentation import Segmentation
     from reffree.encoders.embed import embed
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from reffree.metrics.free.custom import register_metric
     from reffree.metrics.free.engine import score_document
     from reffree.segmenters.segment import segment
+    from reffree.studies.chunks import chunks
     from reffree.studies.compare import compare
     from reffree.util.errors import ReffreeError
 
@@ -31,6 +33,7 @@ __all__ = [
     "ReffreeError",
     "ScoreTable",
     "Segmentation",
+    "chunks",
     "compare",
     "embed",
     "load",
@@ -39,6 +42,7 @@ __all__ = [
     "score",
     "score_document",
     "segment",
+    "study",
 ]
 
 _HOMES = {
@@ -47,6 +51,7 @@ _HOMES = {
     "ReffreeError": "reffree.util.errors",
     "ScoreTable": "reffree.evaluate.table",
     "Segmentation": "reffree.data.segmentation",
+    "chunks": "reffree.studies.chunks",
     "compare": "reffree.studies.compare",
     "embed": "reffree.encoders.embed",
     "load": "reffree.formats",
@@ -55,7 +60,9 @@ _HOMES = {
     "score": "reffree.evaluate.score",
     "score_document": "reffree.metrics.free.engine",
     "segment": "reffree.segmenters.segment",
+    "study": "reffree.studies",
 }
+"""Module of every name; a study is ``reffree.study.correlate``."""
 
 
 def __dir__() -> list[str]:
@@ -69,4 +76,5 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401  (any exported value)
         return importlib.import_module("importlib.metadata").version("reffree")
     if name not in _HOMES:
         raise AttributeError(f"module 'reffree' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    home = importlib.import_module(_HOMES[name])
+    return home if name == "study" else getattr(home, name)

@@ -278,6 +278,27 @@ def diagnose(nasty=""):
     return result("diagnose", tables, nasty=nasty)
 
 
+def score(nasty=""):
+    names = ("gold", f"mine{nasty}", "other", "evening", "even:every=8", "random-3", "none")
+    rows = crossed(s=enumerate(names), metric=("expected_pk", "placement"))
+    for row in rows:
+        i, row["system"] = row.pop("s")
+        row |= {"segments": 12 if row["system"] == "none" else (60, 60, 61, 120)[i % 4]}
+        row["value"] = None if row["system"] == "none" else 0.6 - 0.1 * i
+        row["ci"] = row["value"] and [row["value"] - 0.2, row["value"] + 0.1]
+    of = kinds("system metric", number="value", interval="ci", count="segments")
+    return result("score", [table("systems", of, rows, shown=True)], nasty=nasty)
+
+
+def transfer(nasty=""):
+    rows = crossed(
+        trained_on=("alpha",), corpus=("beta", "delta", f"gamma{nasty}"), system=("scorer", "x")
+    )
+    rows = [row | {"bor": 0.5 + 0.2 * i, "w_f1": 0.4 + 0.1 * i} for i, row in enumerate(rows)]
+    of = kinds("trained_on corpus system", number="bor w_f1")
+    return result("transfer", [table("transfer", of, rows)], nasty=nasty)
+
+
 def unknown():
     """A study that no chart knows, with a table under a known name and other columns."""
     other = table("curves", {"angle": "number"}, [{"angle": 1.0}])
@@ -286,5 +307,8 @@ def unknown():
 
 ALL = {
     f.__name__: f
-    for f in (correlate, perturb, density, selection, chunks, granularity, encoders, diagnose)
+    for f in (
+        *(score, correlate, perturb, density, selection, chunks, granularity, encoders, diagnose),
+        transfer,
+    )
 }

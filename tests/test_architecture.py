@@ -123,10 +123,12 @@ def test_every_module_is_in_a_room():
 def test_public_names():
     """What users import is a promise: a name more or less is a change they must be told of."""
     assert reffree.__all__ == [
-        *("Corpus", "Document", "ReffreeError", "ScoreTable", "Segmentation", "compare"),
-        *("embed", "load", "register_metric", "save", "score", "score_document", "segment"),
+        *("Corpus", "Document", "ReffreeError", "ScoreTable", "Segmentation", "chunks"),
+        *("compare", "embed", "load", "register_metric", "save", "score", "score_document"),
+        *("segment", "study"),
     ]
-    for name in reffree.__all__:
+    assert reffree.study.correlate.__module__ == "reffree.studies.correlate"
+    for name in set(reffree.__all__) - {"study"}:
         assert getattr(reffree, name).__module__.startswith("reffree.")
     with pytest.raises(AttributeError, match="no attribute 'scores'"):
         _ = reffree.scores
@@ -144,6 +146,22 @@ HELP = (
     *("train scorer", "train csm", "train segmenter"),
     *("cache ls", "cache verify", "cache rm", "cache fill"),
 )
+
+
+def test_what_is_public_completes_and_nothing_heavy_is_imported_for_it():
+    """Type checkers read the imports that do not run; a study is known by its name, too."""
+    tree = ast.parse(Path(reffree.__file__).read_text(encoding="utf-8"))
+    (typed,) = (node for node in tree.body if isinstance(node, ast.If))
+    names = {alias.asname or alias.name for node in typed.body for alias in node.names}
+    assert names == set(reffree.__all__)
+    code = (
+        "import sys, reffree\nreffree.study\nassert 'correlate' in dir(reffree.study)\n"
+        f"print([m for m in {HEAVY!r} if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+    typed_studies = (PACKAGE / "studies" / "__init__.py").read_text(encoding="utf-8")
+    assert all(f"import {name} as {name}\n" in typed_studies for name in STUDIES)
 
 
 @pytest.mark.parametrize("words", sorted(HELP))

@@ -38,7 +38,10 @@ COMMANDS = {
     "models": "List encoders: size, licence, speed, what is here.",
     "cache": "List, check, fill and remove cached embeddings.",
 }
-"""Each is ``command`` in the module of its name, with its help in a line."""
+"""Each is ``command`` in the module of its name, with its help in a line, but for the `DERIVED`."""
+
+DERIVED = {"boundaries": "reffree.studies.boundaries"}
+"""Modules of functions from which the command of their name is derived."""
 
 
 class LazyGroup(click.Group):
@@ -50,6 +53,10 @@ class LazyGroup(click.Group):
 
     def load(self, name: str) -> click.Command:
         """Import one command."""
+        if name in DERIVED:
+            from reffree.cli.derive import study_command
+
+            return study_command(DERIVED[name], name, name)
         command: click.Command = importlib.import_module(f"reffree.cli.{name}").command
         return command
 

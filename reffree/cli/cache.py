@@ -5,25 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from reffree.cli.completion import complete
-from reffree.cli.derive import click_option
-from reffree.cli.help_page import PagedCommand, SectionOption
+from reffree.cli.derive import encoding_options
+from reffree.cli.help_page import PagedCommand
 from reffree.cli.messages import progress, tell, tell_notes
 from reffree.cli.reading import (
     READING_OPTIONS,
-    Decorator,
     check_encoding,
     corpora_argument,
-    option_group,
     read_corpus,
 )
-from reffree.encoders.options import EncoderOptions, Encoding
+from reffree.encoders.options import EncoderOptions
 from reffree.util.atomic import cache_folder
-from reffree.util.declare import OptionOf, option_in
 from reffree.util.errors import CacheError, EncoderError, counted
 
 if TYPE_CHECKING:
@@ -33,28 +29,10 @@ ROUNDING = {"float32": 1e-5, "tf32": 1e-2, "float16": 1e-2, "bfloat16": 1e-1}
 """How far two vectors of one text may lie apart: batches round differently."""
 
 
-def _options(*names: str) -> Decorator:
-    """Return options of what encodes, as every command has them."""
-    hints = get_type_hints(Encoding, include_extras=True)
-    options = [(name, hints[name], option_in(hints[name])) for name in names]
-    return option_group(*(click_option(OptionOf(n, h, o.initial, o)) for n, h, o in options if o))
+ENCODING = ("drop", "device", "offline", "cache")
 
-
-_cache_option = _options("cache")
-_encoding_options = option_group(
-    click.option(
-        "--encoder",
-        "encoders",
-        multiple=True,
-        metavar="NAME",
-        cls=SectionOption,
-        section="Encoder",
-        shell_complete=complete("encoders"),
-        help="Alias (reffree models), folder, hub id or http://host/v1#model, with settings as in "
-        "mpnet:pooling=cls; may be repeated.  [default: minilm]",
-    ),
-    _options("drop", "device", "offline", "cache"),
-)
+_cache_option = encoding_options("cache")
+_encoding_options = encoding_options("encoders", *ENCODING)
 
 
 def _folder(cache: str | None) -> Path:
@@ -196,8 +174,7 @@ def _encoders_and_texts(given: Mapping[str, Any]) -> list[tuple[CachedEncoder, l
     """Open every encoder with its cache, and find the texts that it encodes of the corpora."""
     _folder(given["cache"])
     check_encoding(given, None)
-    names = ("drop", "device", "offline", "cache")
-    shared = {name: given[name] for name in names if given[name] is not None}
+    shared = {name: given[name] for name in ENCODING if given[name] is not None}
     several = [EncoderOptions(encoder=e, **shared) for e in given["encoders"] or [None]]
     corpus = read_corpus(given)
 

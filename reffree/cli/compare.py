@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from reffree.cli.declaration import read_declaration
-from reffree.cli.derive import derived_options, given_options
+from reffree.cli.derive import derived_options, given_options, run_study
 from reffree.cli.help_page import PagedCommand
 from reffree.cli.messages import progress, waiting
 from reffree.cli.output import Output, fail_if
@@ -16,9 +16,11 @@ from reffree.cli.reading import (
     INPUT_OPTIONS,
     OUTPUT_OPTIONS,
     TABLE_OPTION,
+    check_encoding,
     corpora_argument,
     input_files,
-    read_inputs,
+    read_corpus,
+    read_vectors,
 )
 
 DECLARATION = read_declaration("reffree.studies.compare", "compare")
@@ -39,15 +41,15 @@ DECLARATION = read_declaration("reffree.studies.compare", "compare")
 @TABLE_OPTION
 def command(baseline: Path | None, **given: Any) -> None:  # noqa: ANN401  (values of any option)
     """Compare systems with each other, or with themselves before."""
-    options = given_options(DECLARATION, given)
-    before = [] if baseline is None else [str(baseline)]
-    out = Output.of(given["output_format"], given["output"], input_files(given, *before))
-    corpus, vectors = read_inputs(given, options)
     if baseline is None:
-        with waiting("Loading"):
-            compare = DECLARATION.load()
-        out.show(compare(corpus, embeddings=vectors, progress=progress, **options), given["table"])
+        run_study(DECLARATION, given)
         return
+    options = given_options(DECLARATION, given)
+    inputs = input_files(given, str(baseline))
+    out = Output.of(given["output_format"], given["output"], inputs)
+    check_encoding(options, given["embeddings"])
+    corpus = read_corpus(given)
+    vectors = read_vectors(corpus, given["embeddings"])
     with waiting("Loading"):
         from reffree.evaluate.score import score
         from reffree.studies.changes import changes_since, read_baseline, worse_systems

@@ -26,36 +26,6 @@ GAP_METHODS = ("depth", "texttiling", "posterior", "scorer", "csm", "random")
 SELECTIONS = ("static", "density", "adaptive")
 PERTURBATIONS = ("removal", "insertion", "replacement", "transposition", "mixture")
 
-Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
-
-
-def names(known: Iterable[str]) -> Complete:
-    """Offer the names that begin as what is typed."""
-
-    def complete(
-        ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        return [CompletionItem(name) for name in known if name.startswith(incomplete)]
-
-    return complete
-
-
-def encoder_names(
-    ctx: click.Context, param: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Offer aliases, or folders where a path is typed."""
-    from reffree.encoders.aliases import ALIASES
-
-    if incomplete.startswith((".", "/", "~")):
-        return [CompletionItem(incomplete, type="dir")]
-    return [CompletionItem(name) for name in ALIASES if name.startswith(incomplete)]
-
-
-def file_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Leave it to the shell to offer files and folders."""
-    return [CompletionItem(incomplete, type="file")]
-
-
 KINDS = {
     "expected": EXPECTED,
     "free": REFERENCE_FREE,
@@ -69,23 +39,34 @@ KINDS = {
 """Names by what an option calls them."""
 
 
-def complete(kind: str) -> Complete:
+def complete(
+    kind: str,
+) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
     """Offer the names of a kind that begin as what is typed; files and folders are the shell's."""
-    if kind == "files":
-        return file_names
-    if kind == "encoders":
-        return encoder_names
-    if kind == "chunkers":
-        from reffree.chunkers.registry import CHUNKERS
 
-        return names(CHUNKERS)
-    return format_names if kind == "formats" else names(KINDS[kind])
+    def offer(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        if kind == "files":
+            return [CompletionItem(incomplete, type="file")]
+        if kind == "encoders" and incomplete.startswith((".", "/", "~")):
+            return [CompletionItem(incomplete, type="dir")]
+        return [CompletionItem(name) for name in names_of(kind) if name.startswith(incomplete)]
+
+    return offer
 
 
-def format_names(
-    ctx: click.Context, param: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Offer the formats, whose modules are imported for that."""
-    from reffree import formats
+def names_of(kind: str) -> Iterable[str]:
+    """Return all names of a kind; those of formats are the only ones that import modules."""
+    match kind:
+        case "encoders":
+            from reffree.encoders.aliases import ALIASES
 
-    return [CompletionItem(n) for n in formats.format_names() if n.startswith(incomplete)]
+            return ALIASES
+        case "chunkers":
+            from reffree.chunkers.registry import CHUNKERS
+
+            return CHUNKERS
+        case "formats":
+            from reffree import formats
+
+            return formats.format_names()
+    return KINDS[kind]

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from reffree.cli.completion import file_names
+from reffree.cli.completion import complete
 from reffree.cli.help_page import PagedCommand
 from reffree.cli.messages import tell, tell_notes
 from reffree.cli.reading import READING_OPTIONS, read_corpus
@@ -34,8 +34,8 @@ def _names() -> str:
     cls=PagedCommand,
     epilog=f"\b\nFormats:\n{_names()}\n\n\b\nThose with options, and their defaults:\n{_listing()}",
 )
-@click.argument("source", metavar="IN", shell_complete=file_names)
-@click.argument("target", metavar="OUT", shell_complete=file_names)
+@click.argument("source", metavar="IN", shell_complete=complete("files"))
+@click.argument("target", metavar="OUT", shell_complete=complete("files"))
 @click.option(
     "--to",
     "target_format",

@@ -60,6 +60,7 @@ class Declaration:
     function: str
     help: str  # first paragraphs of the docstring, up to its sections
     needs_corpora: bool  # whether the corpora have no default
+    takes_one: bool  # whether its corpora are one
     options: tuple[OptionOf, ...]
 
     def load(self) -> Any:  # noqa: ANN401  (the function)
@@ -131,7 +132,9 @@ def read_declaration(module: str, function: str) -> Declaration:
     node = next(n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == function)
     names = _Names(tree)
     found = []
-    for argument, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True):
+    required = [None] * (len(node.args.args) - len(node.args.defaults))
+    defaults = [*required, *node.args.defaults, *node.args.kw_defaults]
+    for argument, default in zip([*node.args.args, *node.args.kwonlyargs], defaults, strict=True):
         hint = names.evaluate(argument.annotation) if argument.annotation else UNKNOWN
         value = MISSING if default is None else names.evaluate(default)
         found.append((argument.arg, hint, value))
@@ -150,6 +153,7 @@ def read_declaration(module: str, function: str) -> Declaration:
         function,
         text.strip(),
         needs_corpora=len(node.args.defaults) < len(node.args.args),
+        takes_one=node.args.args[0].arg == "corpus",
         options=tuple(
             OptionOf(name, hint, default, option)
             for name, hint, default in found

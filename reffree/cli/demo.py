@@ -11,7 +11,7 @@ import click
 
 from reffree.cli.derive import encoding_options
 from reffree.cli.help_page import PagedCommand
-from reffree.cli.messages import progress, waiting
+from reffree.cli.messages import progress, tell_written, waiting
 from reffree.cli.output import Output
 from reffree.cli.reading import OUTPUT_OPTIONS, check_encoding
 
@@ -48,7 +48,7 @@ ADVICE = "Keep a random segmentation in your tables: where it does as well, a me
     help="Write the corpus itself to this .jsonl file, or its plain text to this .txt file, and "
     "stop: something to try the other commands on.",
 )
-@encoding_options
+@encoding_options()
 @OUTPUT_OPTIONS
 def command(
     save: Path | None,
@@ -59,8 +59,9 @@ def command(
     """Score the corpus that ships with reffree: 12 short documents, six segmentations of each."""
     if save is not None:
         _save(save)
+        tell_written(save)
         return
-    out = Output.of(output_format, output)
+    out = Output.of(output_format, output, command="score")
     encoding = {name: value for name, value in encoding.items() if value not in (None, ())}
     check_encoding(encoding, None)
 

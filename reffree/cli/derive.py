@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -13,7 +13,7 @@ from reffree.cli.completion import complete
 from reffree.cli.declaration import Declaration, Unknown, read_declaration
 from reffree.cli.help_page import PagedCommand, SectionOption
 from reffree.cli.messages import progress, waiting
-from reffree.cli.output import Output, require_charts
+from reffree.cli.output import Output
 from reffree.cli.reading import (
     INPUT_OPTIONS,
     OUTPUT_OPTIONS,
@@ -25,11 +25,13 @@ from reffree.cli.reading import (
     input_files,
     option_group,
     read_corpora,
+    read_corpus,
     read_vectors,
 )
 from reffree.encoders.options import Encoding
+from reffree.studies.keywords import EncodersOption
 from reffree.util.bounds import bounds_in
-from reffree.util.declare import MISSING, Option, OptionOf, option_in
+from reffree.util.declare import MISSING, OptionOf, option_in
 
 ENCODER = ("encoder", "encoders", "drop", "device", "offline", "cache")
 """Options that every command that encodes has."""
@@ -130,11 +132,13 @@ def derived_options(declaration: Declaration, *without: str) -> Decorator:
     return option_group(*map(click_option, shown.values()))
 
 
-def encoding_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of how texts become vectors."""
-    hints = get_type_hints(Encoding, include_extras=True).items()
-    every = [OptionOf(name, hint, None, option_in(hint) or Option("")) for name, hint in hints]
-    return option_group(*map(click_option, every))(function)
+def encoding_options(*names: str) -> Decorator:
+    """Return the options of how texts become vectors: those named, or all."""
+    hints = {**get_type_hints(Encoding, include_extras=True), "encoders": EncodersOption}
+    found = [(name, hints[name]) for name in names or Encoding.__annotations__]
+    return option_group(
+        *(click_option(OptionOf(name, h, None, o)) for name, h in found if (o := option_in(h)))
+    )
 
 
 def given_options(declaration: Declaration, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -144,7 +148,7 @@ def given_options(declaration: Declaration, given: Mapping[str, Any]) -> dict[st
 
 
 def study_command(module: str, name: str, function: str) -> click.Command:
-    """Make the command of a study: corpora by file name, one call, one result."""
+    """Make the command of a function from a corpus, or from corpora by name, to a result."""
     declaration = read_declaration(module, function)
 
     def run(**given: Any) -> None:  # noqa: ANN401  (values of any option)
@@ -161,9 +165,10 @@ def study_command(module: str, name: str, function: str) -> click.Command:
 
 
 def run_study(declaration: Declaration, given: Mapping[str, Any]) -> None:
-    """Read what the options name, run the study, and write what it found.
+    """Read what the options name, call the function, and write what it found.
 
-    Every CORPUS is a corpus of its own, called by its file's name without extension.
+    Every CORPUS is a corpus of its own, called by its file's name without extension, unless the
+    function takes only one.
     """
     options = given_options(declaration, given)
     named = {
@@ -172,21 +177,22 @@ def run_study(declaration: Declaration, given: Mapping[str, Any]) -> None:
         if each.name in options and _is_mapping(plain_type(each.hint)[0])
     }
     beside = [file for files in named.values() for file in files.values()]
-    out = Output.of(given["output_format"], given["output"], input_files(given, *beside))
-    check_encoding(options, given.get("embeddings"))
-    reads_text = any(each.name in ENCODER for each in declaration.options)
-    corpora = read_corpora(given, text_needed=reads_text)
-    if named and len(corpora) > 1:
-        raise click.UsageError(
-            f"--{next(iter(named))} with {len(corpora)} corpora: name one CORPUS."
-        )
-    options |= {name: dict.fromkeys(corpora, files) for name, files in named.items()}
-    if given.get("embeddings") is not None:
-        options["embeddings"] = {c: read_vectors(corpora[c], given["embeddings"]) for c in corpora}
-    from reffree.report.charts import CHARTS
-
-    if out.format == "html" and declaration.function in CHARTS:
-        require_charts()  # before the work, not after it
+    command, inputs = declaration.function, input_files(given, *beside)
+    out = Output.of(given["output_format"], given["output"], inputs, command=command)
+    check_encoding(options, given["embeddings"])
+    if declaration.takes_one:
+        corpora: Any = read_corpus(given)
+        options["embeddings"] = read_vectors(corpora, given["embeddings"])
+    else:
+        reads_text = any(each.name in ENCODER for each in declaration.options)
+        corpora = read_corpora(given, text_needed=reads_text)
+        if named and len(corpora) > 1:
+            raise click.UsageError(
+                f"--{next(iter(named))} with {len(corpora)} corpora: name one CORPUS."
+            )
+        options |= {name: dict.fromkeys(corpora, files) for name, files in named.items()}
+        if (file := given["embeddings"]) is not None:
+            options["embeddings"] = {name: read_vectors(c, file) for name, c in corpora.items()}
     with waiting("Loading"):
-        study = declaration.load()
-    out.show(study(corpora, progress=progress, **options), given.get("table"))
+        function = declaration.load()
+    out.show(function(corpora, progress=progress, **options), given["table"])

@@ -8,10 +8,13 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 
 import click
 
 from reffree.util.errors import shorten, visible
+from reffree.util.progress import ProgressLines
 
 
 def tell(text: str, *, err: bool = False) -> None:
@@ -23,6 +26,12 @@ def tell_notes(notes: Iterable[str]) -> None:
     """Say on standard error what the user should know of a result."""
     for note in notes:
         tell(f"reffree: note: {note}", err=True)
+
+
+def tell_written(file: Path | str, *sentences: str) -> None:
+    """Say on standard error that a file is written, and what else there is to say."""
+    if str(file) != "-":
+        tell(" ".join([f"reffree: wrote {file}.", *sentences]), err=True)
 
 
 def tell_usage(error: click.ClickException) -> None:
@@ -68,9 +77,14 @@ def waiting(stage: str) -> Iterator[None]:
 
 @contextmanager
 def progress(stage: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Show a bar on standard error, if a person is watching it."""
+    """Show a bar on standard error if a person is watching it, else a line every some seconds."""
     if not sys.stderr.isatty():
-        yield lambda done: None
+        # A command's stages share one clock.
+        context = click.get_current_context(silent=True)
+        shared = {} if context is None else context.meta
+        lines = shared.setdefault("reffree.lines", ProgressLines(partial(tell, err=True)))
+        with lines(stage, total) as advance:
+            yield advance
         return
     from rich.console import Console
     from rich.progress import (

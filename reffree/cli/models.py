@@ -60,9 +60,10 @@ def _table(listed: list[dict[str, Any]], *, color: bool, width: int | None) -> s
     rows = []
     for model in listed:
         speed = "–" if model["speed"] is None else f"{model['speed']['units_per_second']:,}"
+        codes = model["languages"]
         cells = (
             *(model["alias"], model["model"], model["loader"], model["licence"]),
-            _few(model["languages"]),
+            ", ".join(codes) if len(codes) <= 3 else str(len(codes)),
             "yes" if model["offline"] else "no",
             *(f"{model['dimension']:,}", _short(model["parameters"]), f"{_short(model['bytes'])}B"),
             speed,
@@ -80,15 +81,6 @@ def _table(listed: list[dict[str, Any]], *, color: bool, width: int | None) -> s
     )
     grid = Grid.of(HEADER, rows, n_labels=6)
     return render_terminal([grid], [*remarks, ANY], color=color, width=width)
-
-
-def _few(codes: list[str]) -> str:
-    """Return up to three languages, or how many there are.
-
-    >>> _few(["de", "en"]), _few(["de", "en", "es", "fr"])
-    ('de, en', '4')
-    """
-    return ", ".join(codes) if len(codes) <= 3 else str(len(codes))
 
 
 def _short(number: int) -> str:

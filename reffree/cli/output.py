@@ -5,18 +5,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import click
 
-from reffree.cli.messages import tell, tell_notes, waiting
+from reffree.cli.messages import tell, tell_notes, tell_written, waiting
 from reffree.report.grid import OUTPUT_FORMATS
 from reffree.util.atomic import check_stdout, check_writable, write_file, write_stdout
-from reffree.util.errors import InputError, shorten
-from reffree.util.optional import require
+from reffree.util.errors import shorten
 
 if TYPE_CHECKING:
     from reffree.evaluate.result import Result
@@ -36,8 +35,6 @@ ENDINGS = {
 WORSE = 3
 """Exit code of a result that is there, but worse than the user lets pass."""
 
-PAGE_PACKAGES = ("altair", "vl_convert")
-
 
 @dataclass(frozen=True, slots=True)
 class Output:
@@ -53,8 +50,13 @@ class Output:
         path: Path | None,
         inputs: Iterable[str] = (),
         formats: Sequence[str] = OUTPUT_FORMATS,
+        *,
+        command: str = "",
     ) -> Output:
-        """Choose one of the formats by the file's ending if none is given; spare the inputs."""
+        """Choose one of the formats by the file's ending if none is given; spare the inputs.
+
+        ``command`` is the one whose result it is, for whose page there must be what draws charts.
+        """
         if path is not None and str(path) == "-":
             path = None
         if path is None:
@@ -63,6 +65,11 @@ class Output:
             check_writable(path)  # before the work, not after it
             spare_inputs("-o", path, inputs)
         chosen = format or ("table" if path is None else _by_ending(path, formats))
+        if chosen == "html":
+            from reffree.report.charts import CHARTS, require_drawing
+
+            if command in CHARTS:
+                require_drawing(", or choose -f table, md, latex, csv or json, which do without")
         return cls(cast("OutputFormat", chosen), path)
 
     @property
@@ -96,7 +103,7 @@ class Output:
             write_stdout([text])
         else:
             write_file(self.path, [text])
-            tell(" ".join([f"reffree: wrote {self.path}.", *verdict]), err=True)
+            tell_written(self.path, *verdict)
         if self.path is not None or self.format not in ("table", "html"):
             tell_notes(notes)
 
@@ -124,26 +131,6 @@ def fail_if(sentences: Sequence[str]) -> None:
 def spare_inputs(flag: str, path: Path, inputs: Iterable[str]) -> None:
     """Refuse to write over a file that is read."""
     for file in inputs:
-        if _is_same(path, Path(file)):
-            raise click.UsageError(f"{flag} {path}: this is an input; choose another file.")
-
-
-def _is_same(path: Path, other: Path) -> bool:
-    try:
-        return path.samefile(other)
-    except (OSError, ValueError):
-        return False  # one is not there; reading or writing it says what is wrong
-
-
-def require_charts() -> Any:  # noqa: ANN401  (a module)
-    """Import what draws charts, or say what to install."""
-    return require(
-        "reffree.report.charts.drawing",
-        lambda name: InputError(
-            f"no installed {name}",
-            expected="the libraries that draw charts",
-            remedy="install them with pip install 'reffree[report]', or choose -f table, md, "
-            "latex, csv or json, which do without",
-        ),
-        PAGE_PACKAGES,
-    )
+        with suppress(OSError, ValueError):  # one is not there: reading or writing it says so
+            if path.samefile(file):
+                raise click.UsageError(f"{flag} {path}: this is an input; choose another file.")

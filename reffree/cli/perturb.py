@@ -9,7 +9,7 @@ import click
 
 from reffree.cli.completion import complete
 from reffree.cli.help_page import PagedCommand, SectionOption
-from reffree.cli.messages import tell, tell_notes
+from reffree.cli.messages import tell, tell_notes, tell_written
 from reffree.cli.reading import READING_OPTIONS, SEED_OPTION, corpora_argument, read_corpus
 
 if TYPE_CHECKING:
@@ -70,7 +70,9 @@ def command(perturbations: tuple[str, ...], **given: Any) -> None:  # noqa: ANN4
         undone = _list_edits(system.not_done, ("to remove", "to insert", "to move"))
         rest = f"; not possible: {undone}" if undone else ""
         lines.append(f"{system.name}: {done or 'nothing done'}{rest}")
-    tell_notes((*source.notes, *save(made, given["output"])))
+    notes = save(made, given["output"])
+    tell_written(given["output"])
+    tell_notes((*source.notes, *notes))
     for line in lines:
         tell(line, err=True)
 

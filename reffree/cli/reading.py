@@ -175,15 +175,6 @@ def read_corpus(given: Mapping[str, Any], *, text_needed: bool = True) -> Corpus
     return corpus
 
 
-def read_inputs(
-    given: Mapping[str, Any], options: Mapping[str, Any]
-) -> tuple[Corpus, Embeddings | None]:
-    """Check what the options name, then read all arguments as one corpus, and vectors of it."""
-    check_encoding(options, given["embeddings"])
-    corpus = read_corpus(given)
-    return corpus, read_vectors(corpus, given["embeddings"])
-
-
 def read_corpora(given: Mapping[str, Any], *, text_needed: bool = True) -> dict[str, Corpus]:
     """Read every argument as a corpus of its own, called by its file's name."""
     from reffree.formats import corpus_names

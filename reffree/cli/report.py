@@ -9,7 +9,7 @@ import click
 
 from reffree.cli.help_page import PagedCommand
 from reffree.cli.messages import tell
-from reffree.cli.output import Output, require_charts
+from reffree.cli.output import Output
 from reffree.cli.reading import OUTPUT_OPTIONS, TABLE_OPTION
 from reffree.util.atomic import make_folder, write_file
 from reffree.util.errors import counted
@@ -69,10 +69,6 @@ def command(
     from reffree.evaluate.result import load_result
 
     result = load_result(results)
-    from reffree.report.charts import CHARTS
-
-    if charts is not None or (out.format == "html" and result.command in CHARTS):
-        require_charts()
     if output is not None or output_format is not None or charts is None:
         out.show(result, table)
     if charts is not None:
@@ -87,8 +83,9 @@ def _pick(text: str) -> tuple[str, str]:
 
 
 def _write_charts(result: Result, folder: Path, format: FileFormat, picks: dict[str, str]) -> None:
-    draw_files = require_charts().draw_files
-    from reffree.report.charts import charts_of
+    from reffree.report.charts import charts_of, require_drawing
+
+    draw_files = require_drawing().draw_files
 
     make_folder(folder)
     n = 0

@@ -72,7 +72,7 @@ def command(config: str, corpora: tuple[str, ...], output: Path | None, fresh: b
     def tell_step(finished: Finished) -> None:
         """Write the tables and the page of a step, and say what it found."""
         _write_beside(finished)
-        state = timed.told() if finished.is_new else "already there"
+        state = timed.summary() if finished.is_new else "already there"
         tell(f"{finished.path}: {state}", err=True)
         tell(" ".join(finished.result.verdict))
         tell_notes(finished.result.notes)

@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from reffree.cli.completion import METHODS, file_names, names
+from reffree.cli.completion import complete
 from reffree.cli.declaration import read_declaration
 from reffree.cli.derive import derived_options, given_options
 from reffree.cli.help_page import PagedCommand
-from reffree.cli.messages import progress, tell, tell_notes
+from reffree.cli.messages import progress, tell, tell_notes, tell_written
 from reffree.cli.output import spare_inputs
 from reffree.cli.reading import (
     INPUT_OPTIONS,
@@ -33,7 +33,7 @@ DECLARATION = read_declaration("reffree.segmenters.segment", "segment")
 @click.option(
     "--method",
     "methods",
-    shell_complete=names(METHODS),
+    shell_complete=complete("methods"),
     multiple=True,
     metavar="METHOD",
     help="Naive: none, all, even:k=5, random:p=0.1, random_known, random_unknown, oracle_random, "
@@ -47,7 +47,7 @@ DECLARATION = read_declaration("reffree.segmenters.segment", "segment")
 @click.option(
     "--scores",
     "score_files",
-    shell_complete=file_names,
+    shell_complete=complete("files"),
     multiple=True,
     metavar="NAME=FILE",
     help="A system NAME from any scorer's gap scores, a JSON object with a document's id and its "
@@ -63,7 +63,7 @@ DECLARATION = read_declaration("reffree.segmenters.segment", "segment")
 @click.option(
     *("-o", "--output", "target"),
     required=True,
-    shell_complete=file_names,
+    shell_complete=complete("files"),
     metavar="FILE",
     help="The corpus with the new systems; - too.",
 )
@@ -105,7 +105,10 @@ def command(
     if save_scores is not None:
         found = boundary_scores(corpus, methods[0], progress=progress, **scoring)
         write_scores(str(save_scores), found)
-    tell_notes((*corpus.notes, *save(made, target)))
+        tell_written(save_scores)
+    notes = save(made, target)
+    tell_written(target)
+    tell_notes((*corpus.notes, *notes))
     for name in [each for each in made.hypotheses if each not in corpus.hypotheses]:
         n_segments = sum(map(len, made.hypotheses[name]))
         told = f"{counted(n_segments, 'segment')} in {counted(len(made), 'document')}"

@@ -96,24 +96,22 @@ class TrainGroup(LazyGroup):
         return click.command(name=name, cls=PagedCommand, help=text)(decorate(run))
 
 
-SCORER_OPTIONS: tuple[Decorator, ...] = (
-    click.option(
-        "--splices",
-        multiple=True,
-        metavar="FILE",
-        help="A corpus whose segments are spliced; may be repeated.  [default: every CORPUS]",
-    ),
-    click.option(
-        "--calibrate",
-        multiple=True,
-        metavar="FILE",
-        help="A corpus with gold to choose temperature and threshold on, not to train on; may be "
-        "repeated.  [default: documents held out]",
-    ),
-)
-
 OWN_OPTIONS: dict[str, tuple[Decorator, ...]] = {
-    "scorer": SCORER_OPTIONS,
+    "scorer": (
+        click.option(
+            "--splices",
+            multiple=True,
+            metavar="FILE",
+            help="A corpus whose segments are spliced; may be repeated.  [default: every CORPUS]",
+        ),
+        click.option(
+            "--calibrate",
+            multiple=True,
+            metavar="FILE",
+            help="A corpus with gold to choose temperature and threshold on, not to train on; may "
+            "be repeated.  [default: documents held out]",
+        ),
+    ),
     "segmenter": (EMBEDDINGS_OPTION,),
 }
 

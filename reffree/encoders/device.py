@@ -120,13 +120,6 @@ def _device_name(name: str) -> str:
     return name
 
 
-def scoring_device(device: torch.device) -> torch.device:
-    """Return the device to score on: not Metal, which has no float64."""
-    import torch
-
-    return torch.device("cpu") if device.type == "mps" else device
-
-
 def device_slug(device: torch.device) -> str:
     """Name a device for files; CUDA devices of the same make have one name."""
     name = device.type

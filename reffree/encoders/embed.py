@@ -26,7 +26,8 @@ from reffree.encoders.device import device_names
 from reffree.encoders.languages import unread_units
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.util.arrays import check_finite, to_plain_floats
-from reffree.util.bounds import check_limit, with_keywords
+from reffree.util.bounds import check_limit
+from reffree.util.declare import declared
 from reffree.util.errors import InputError, OptionError, Place
 from reffree.util.progress import Progress, no_progress
 
@@ -110,7 +111,7 @@ def encode_corpus(
     )
 
 
-@with_keywords(Encoding)
+@declared
 def embed(
     corpus: Corpus, *, progress: Progress = no_progress, **encoding: Unpack[Encoding]
 ) -> Embeddings:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from queue import Queue, SimpleQueue
+from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from reffree.encoders.base import EncodedTexts, EncoderSpec
@@ -22,7 +22,7 @@ TURNS = 4
 
 
 class ReplicatedEncoder:
-    """Every device has a thread that takes texts, the longest first, until none are left."""
+    """Every device takes a part of the texts, the longest first, until none are left."""
 
     def __init__(self, replicas: Sequence[SentenceTransformerEncoder]) -> None:
         """Take the same encoder on each device."""
@@ -42,54 +42,43 @@ class ReplicatedEncoder:
 
         Closing this, or an interrupt, has every device end its batch and none begin another.
         """
-        n = len(self._replicas)
-        work = _SharedWork(texts, n)
-        with ThreadPoolExecutor(n, "reffree-device") as threads:
+        free: SimpleQueue[SentenceTransformerEncoder] = SimpleQueue()
+        done: SimpleQueue[EncodedTexts | BaseException | None] = SimpleQueue()
+        must_end = threading.Event()
+        for replica in self._replicas:
+            free.put(replica)
+
+        def encode(part: Sequence[int]) -> None:
+            replica = free.get()
             try:
-                for replica in self._replicas:
-                    threads.submit(work.take, replica)
-                n_running = n
-                while n_running:
-                    found = work.done.get()
+                with closing(replica.stream([texts[i] for i in part])) as stream:
+                    for each in stream:
+                        at = [part[i] for i in each.positions]
+                        done.put(EncodedTexts(at, each.vectors, each.tokens))
+                        if must_end.is_set():
+                            break
+            except BaseException as error:  # raised where it is waited for
+                done.put(error)
+            finally:
+                free.put(replica)
+                done.put(None)
+
+        parts = shares(texts, len(self._replicas))
+        with ThreadPoolExecutor(len(self._replicas), "reffree-device") as threads:
+            try:
+                threads.map(encode, parts)
+                n_ended = 0
+                while n_ended < len(parts):
+                    found = done.get()
                     if isinstance(found, BaseException):
                         raise found
                     if found is None:
-                        n_running -= 1
+                        n_ended += 1
                     else:
-                        work.room.release()
                         yield found
             finally:
-                work.must_end.set()
-                work.room.release(n)
-
-
-class _SharedWork:
-    """Parts of texts that threads take, and a queue of what they have encoded, with little room."""
-
-    def __init__(self, texts: Sequence[str], n: int) -> None:
-        self.texts = texts
-        self.todo: SimpleQueue[list[int] | None] = SimpleQueue()
-        for part in [*shares(texts, n), *[None] * n]:
-            self.todo.put(part)
-        self.done: Queue[EncodedTexts | BaseException | None] = Queue()
-        self.room = threading.Semaphore(2 * n)
-        self.must_end = threading.Event()
-
-    def take(self, replica: SentenceTransformerEncoder) -> None:
-        """Encode part after part; runs in a thread, and says so when it ends."""
-        try:
-            while (part := self.todo.get()) is not None and not self.must_end.is_set():
-                with closing(replica.stream([self.texts[i] for i in part])) as stream:
-                    for encoded in stream:
-                        self.room.acquire()
-                        if self.must_end.is_set():
-                            return
-                        at = [part[i] for i in encoded.positions]
-                        self.done.put(EncodedTexts(at, encoded.vectors, encoded.tokens))
-        except BaseException as error:  # raised where it is waited for
-            self.done.put(error)
-        finally:
-            self.done.put(None)
+                must_end.set()
+                threads.shutdown(cancel_futures=True)
 
 
 def shares(texts: Sequence[str], n_devices: int) -> list[list[int]]:

@@ -23,6 +23,7 @@ class CorpusCounts:
 
     n_documents: int = 0
     n_units: int = 0
+    n_longest: int = 0  # units of the longest document
     n_dropped: int = 0  # that take no part, for want of text or by an option
     n_without_text: int = 0
     n_gold: int = 0  # documents with a gold that can be scored as a system
@@ -53,6 +54,7 @@ class CorpusCounts:
             self._lacking.setdefault(name, document.place)
         self.n_documents += 1
         self.n_units += len(document.units)
+        self.n_longest = max(self.n_longest, len(document.units))
         self.n_dropped += document.n_dropped
         self.n_without_text += document.n_dropped - document.n_left_out
         self.n_gold += document.gold is not None

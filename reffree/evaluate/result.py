@@ -20,7 +20,7 @@ from reffree.evaluate.table import rounded
 from reffree.formats.source import Source
 from reffree.util.errors import InputError, Place, UnknownNameError, shorten
 from reffree.util.grid import Cell, Grid
-from reffree.util.notebooks import sentences_html, table_html
+from reffree.util.notebooks import ShowsItself, notebook_html
 from reffree.util.optional import require_pandas
 
 if TYPE_CHECKING:
@@ -216,12 +216,7 @@ class Table:
         return Grid(tuple(header), tuple(rows), is_number, self.title, self.name)
 
     def _repr_html_(self) -> str:
-        """The table, for notebooks."""
-        grid = self.grid()
-        rows = [
-            [" ".join([c.text, *filter(None, [c.beside]), *c.below]) for c in r] for r in grid.rows
-        ]
-        return table_html(grid.header, rows, self.title)
+        return notebook_html(self)
 
     def _position(self, name: str) -> int:
         names = [each.name for each in self.fields]
@@ -269,7 +264,7 @@ class DocumentText:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class Result(ShowsItself):
     """Everything a study found, and everything needed to repeat it."""
 
     command: str
@@ -283,11 +278,6 @@ class Result:
     reading: dict[str, str] = field(default_factory=dict)  # metric or column → how to read it
     texts: tuple[DocumentText, ...] = ()
     legend: tuple[str, ...] = ()  # how to read the tables, in sentences
-
-    def _repr_html_(self) -> str:
-        """The verdict and the tables that are shown, for notebooks."""
-        shown = [table for table in self.tables if table.shown and table.rows]
-        return sentences_html(self.verdict) + "".join(table._repr_html_() for table in shown)
 
     def table(self, name: str) -> Table:
         """Return the table of that name."""

@@ -249,6 +249,9 @@ def _check_request(counts: CorpusCounts, metrics: MetricSet, settings: ScoreSett
             place=counts.first,
         )
     check_limit("null_draws", settings.null, f"{settings.null:,} draws for --null")
+    if settings.explain:
+        found = f"a document of {counts.n_longest:,} units for --explain"
+        check_limit("explained_units", counts.n_longest, found)
     if (settings.null or settings.per_segment) and not metrics.reference_free:
         raise OptionError(
             f"only gold-based metrics ({', '.join(metrics.names)})",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from reffree.metrics.names import WITHOUT_SEARCH
 from reffree.util.errors import InputError, check_documents
-from reffree.util.notebooks import sentences_html, table_html
+from reffree.util.notebooks import ShowsItself
 from reffree.util.optional import require_pandas
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ class DocumentScores:
 
 
 @dataclass(frozen=True, slots=True)
-class ScoreTable:
+class ScoreTable(ShowsItself):
     """Everything `reffree score` prints, in one value."""
 
     signature: str
@@ -243,14 +243,6 @@ class ScoreTable:
             for row in self.systems
         ]
         return "\n".join([*lines, self.signature])
-
-    def _repr_html_(self) -> str:
-        """The verdict and one row per system, best first, for notebooks."""
-        rows = [
-            [row.system, str(row.segments), *map(str, row.metrics.values())]
-            for row in self.sorted_by(judged_by(self.metrics)).systems
-        ]
-        return sentences_html(self.verdict) + table_html(("system", "segs", *self.metrics), rows)
 
     def best(self, metric: str) -> frozenset[str]:
         """Return the systems with the best value, ties included.

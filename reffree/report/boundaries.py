@@ -7,6 +7,7 @@ system that has one there, and the text. Stretches where nothing happens are fol
 from __future__ import annotations
 
 import string
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby, pairwise
@@ -62,6 +63,14 @@ class MappedDocument:
     def has_letters(self) -> bool:
         """Whether there is a letter for every system."""
         return len(self.places) <= len(LETTERS)
+
+    @property
+    def disagreement(self) -> float:
+        """Return the share of gaps at which two of its systems differ, on average over pairs."""
+        n, n_gaps = len(self.places), len(self.units) - 1
+        counts = Counter(at for places in self.places.values() for at in places)
+        differing = sum(count * (n - count) for count in counts.values())
+        return 2 * differing / (n * (n - 1) * n_gaps) if n > 1 and n_gaps else 0.0
 
     def having(self, unit: int) -> list[str]:
         """Systems with a boundary after so many units."""

@@ -16,9 +16,11 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from reffree.data.corpus import GOLD
-from reffree.evaluate.result import DocumentText, Result
+from reffree.evaluate.result import DocumentText, Result, Table, format_value
+from reffree.evaluate.table import ScoreTable, judged_by
 from reffree.report.boundaries import MappedDocument, format_probability, mapped_documents
 from reffree.report.charts import charts_of
+from reffree.report.score import result_of_scores
 from reffree.util.errors import InputError, Place, counted, visible, visible_json
 from reffree.util.grid import Grid
 
@@ -30,6 +32,9 @@ DIGITS = 5
 
 MAX_ROWS = 500
 """Of one table; a longer one is read as CSV."""
+
+NOTEBOOK_ROWS = 60
+"""Of one table in a notebook."""
 
 MAX_CHARACTERS = 600_000
 """Of all documents' texts."""
@@ -52,7 +57,7 @@ def render_page(result: Result) -> str:
     expressions (``ast``), so the page needs no ``unsafe-eval``.
     """
     charts = charts_of(result)
-    tables = [each.grid() for each in result.tables if each.shown and each.rows]
+    tables = shown_grids(result)
     long = {
         each.name: f"Shown: the first {MAX_ROWS:,} of {counted(len(each.rows), 'row')}; all of "
         f"them with reffree report RESULTS.json -f csv --table {each.name}."
@@ -111,30 +116,62 @@ def _render(
     scripts: Sequence[str] = (),
     **values: Any,  # noqa: ANN401  (what the template shows)
 ) -> str:
-    """Fill a template; texts show what would steer a reader as escapes, and are no markup."""
+    """Fill a template of a page."""
     style = "".join(map(static_text, styles))
     by_hash = " ".join(map(_hash, scripts)) or "'none'"
     policy = (
         f"default-src 'none'; script-src {by_hash}; style-src {_hash(style)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-    environment = Environment(
+    return (
+        _templates()
+        .get_template(template)
+        .render(
+            title=title,
+            command=command,
+            policy=policy,
+            style=Markup(style),
+            scripts=list(map(Markup, scripts)),
+            **values,
+        )
+    )
+
+
+@cache
+def _templates() -> Environment:
+    """Return what fills templates; texts are no markup, and show what would steer a reader."""
+    templates = Environment(
         autoescape=True,
         undefined=StrictUndefined,
         loader=FunctionLoader(static_text),
         finalize=lambda v: visible(v) if isinstance(v, str) and not isinstance(v, Markup) else v,
     )
-    environment.filters["thousands"] = lambda n: f"{n:,}"
-    environment.filters["exact"] = escape  # to be found among the data
-    environment.filters["breakable"] = lambda s: escape(visible(s)).replace("_", Markup("_<wbr>"))
-    return environment.get_template(template).render(
-        title=title,
-        command=command,
-        policy=policy,
-        style=Markup(style),
-        scripts=list(map(Markup, scripts)),
-        **values,
+    templates.filters["thousands"] = lambda n: f"{n:,}"
+    templates.filters["exact"] = escape  # to be found among the data
+    templates.filters["breakable"] = lambda s: escape(visible(s)).replace("_", Markup("_<wbr>"))
+    return templates
+
+
+def render_notebook(shown: Result | ScoreTable | Table) -> str:
+    """Write verdict and tables for a notebook, whose style they take."""
+    if isinstance(shown, ScoreTable):
+        shown = result_of_scores(shown.sorted_by(judged_by(shown.metrics)))
+    verdict = () if isinstance(shown, Table) else shown.verdict
+    grids = [shown.grid()] if isinstance(shown, Table) else shown_grids(shown)
+    return (
+        _templates()
+        .get_template("notebook.html")
+        .render(
+            verdict=verdict,
+            tables=[replace(each, rows=each.rows[:NOTEBOOK_ROWS]) for each in grids],
+            longer={g.name: n for g in grids if (n := len(g.rows) - NOTEBOOK_ROWS) > 0},
+        )
     )
+
+
+def shown_grids(result: Result) -> list[Grid]:
+    """Return the tables for people, where there is something in them."""
+    return [each.grid() for each in result.tables if each.shown and each.rows]
 
 
 def _hash(text: str) -> str:
@@ -281,7 +318,12 @@ def _check(text: DocumentText) -> None:
 
 
 def _maps(documents: Sequence[MappedDocument]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Take documents while there is room, the first in any case; say what is not shown."""
+    """Take documents while there is room, one in any case, and say what is not shown.
+
+    The first is that where systems differ most, the others are in their order.
+    """
+    most_apart = max(documents, key=lambda document: document.disagreement, default=None)
+    documents = sorted(documents, key=lambda document: document is not most_apart)
     characters, cells = MAX_CHARACTERS, MAX_CELLS
     kept: list[MappedDocument] = []
     for document in documents:
@@ -292,6 +334,12 @@ def _maps(documents: Sequence[MappedDocument]) -> tuple[list[dict[str, Any]], li
             break
         kept.append(document)
     notes = _cut_notes(kept, len(documents))
+    if len(documents) > 1 and kept[0].disagreement:
+        share = format_value(kept[0].disagreement, "share")
+        notes.append(
+            f"First stands the document where systems differ most: two of them at {share} of its "
+            "gaps on average."
+        )
     most = max((len(document.places) for document in kept), default=0)
     if most > MAX_COLUMNS:
         notes.append(

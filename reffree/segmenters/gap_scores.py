@@ -18,7 +18,7 @@ from reffree.segmenters.segment import SEGMENTERS, parse_segmenter
 from reffree.segmenters.selection import Candidates, StaticSelection, select_above
 from reffree.segmenters.trained.folder import trained_encoding
 from reffree.util.arrays import Floats
-from reffree.util.bounds import with_keywords
+from reffree.util.declare import declared
 from reffree.util.errors import OptionError
 from reffree.util.naming import spelling_of
 from reffree.util.progress import Progress, no_progress
@@ -76,7 +76,7 @@ def parse_scored_method(text: str) -> GapScorer | None:
     return method
 
 
-@with_keywords(Encoding)
+@declared
 def boundary_scores(
     corpus: Corpus,
     method: str,

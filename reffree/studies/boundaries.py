@@ -148,13 +148,16 @@ def boundaries(
     metrics = MetricSet((METRIC,), {METRIC: metric}, {})
     scored = Signature.of(metrics, counts, embedded, seed=0, dropped=options.dropped)
     signature = Signature({k: v for k, v in scored.fields.items() if k not in UNRELATED})
-    names = tuple(dict.fromkeys(name for each in found for name in each.segmentations))
-    sums = [_sum_up(name, [d for d in found if name in d.segmentations]) for name in names]
+    having = {name: [d for d in found if name in d.segmentations] for name in shown}
+    sums = [_sum_up(name, some) for name, some in having.items() if some]
+    if systems is None:  # best first
+        sums.sort(key=lambda row: math.inf if row[-1] is None else row[-1])
+    names = tuple(row[0] for row in sums)
     size = f"{counted(counts.n_documents, 'document')}, {counted(counts.n_units, 'unit')}."
     of_systems = [
         (each.document.id, name, len(given.boundaries), _mean(each.own[name]), each.errors[name])
         for each in found
-        for name, given in each.segmentations.items()
+        for name, given in each.in_order(names).items()
     ]
     title = "Mean posterior probability of each system's boundaries, over all documents"
     return Result(
@@ -176,7 +179,7 @@ def boundaries(
         ),
         notes=(*corpus.notes, *dropped_notes(counts, embedded), *_notes(found)),
         legend=(size + (LEGEND if names else ""),),
-        texts=tuple(each.text() for each in found),
+        texts=tuple(each.text(names) for each in found),
     )
 
 
@@ -213,9 +216,13 @@ class _Document:
         reason = ExpectedPk.undefined if self.probabilities is None else None
         return (self.document.id, len(self.document.units), *known, self.mean, reason)
 
-    def text(self) -> DocumentText:
-        """Return the units and the systems' masses, to be drawn."""
-        masses = {name: tuple(each.masses) for name, each in self.segmentations.items()}
+    def in_order(self, names: Sequence[str]) -> dict[str, Segmentation]:
+        """Return the systems' segmentations in the order of the names."""
+        return {name: self.segmentations[name] for name in names if name in self.segmentations}
+
+    def text(self, names: Sequence[str]) -> DocumentText:
+        """Return the units and the systems' masses, to be drawn in the order of the names."""
+        masses = {name: tuple(each.masses) for name, each in self.in_order(names).items()}
         units, clocks = self.document.units, self.document.clocks
         return DocumentText("", self.document.id, tuple(units), masses, tuple(clocks))
 

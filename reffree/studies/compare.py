@@ -43,6 +43,8 @@ SYSTEMS = (
     Field("value", "value", best="rank", beside="letters"),
     *columns("text", "letters"),  # shared with the systems it cannot be told apart from
     *columns("count", "rank", "documents"),
+    *columns("interval", "ci"),
+    *columns("count", "segments"),
     *columns("text", "direction"),
 )
 TESTED = (
@@ -260,6 +262,7 @@ def _compare_metric(
 ) -> tuple[list[Row], list[Row]]:
     """Return the rows of a metric's systems, best first, and those of its pairs."""
     scores = {row.system: row.metrics[metric] for row in table.systems}
+    n_segments = {row.system: row.segments for row in table.systems}
     losses = {system: score.loss for system, score in scores.items()}
     direction = next(iter(scores.values())).direction
     pairs: list[Row] = []
@@ -284,6 +287,7 @@ def _compare_metric(
         row = {"system": system, "metric": metric, "value": rounded(scores[system].value)}
         row |= {"letters": groups.get(system, ""), "documents": scores[system].documents}
         row |= {"rank": place if system in groups else None, "direction": direction}
+        row |= {"ci": scores[system].ci, "segments": n_segments[system]}
         systems.append(row)
     return systems, pairs
 

@@ -10,20 +10,14 @@ A small file can ask for much memory, and a number on the command line for much 
 
 from __future__ import annotations
 
-import difflib
 import math
 import os
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import wraps
-from inspect import signature
 from numbers import Integral, Real
 from typing import (
     Annotated,
     Any,
-    ParamSpec,
-    TypeVar,
     get_args,
     get_origin,
 )
@@ -33,8 +27,6 @@ from reffree.util.errors import InputError, OptionError, Place, UnknownNameError
 MANY = 10**9
 """More units than any document has; sums and products of two such numbers do not overflow."""
 
-MOST_BYTES = 2**60
-
 VARIABLE = "REFFREE_LIMITS"
 LIMITS = {
     "unit_characters": 1_000_000,  # of one unit, which is a sentence, an utterance, a turn
@@ -43,11 +35,9 @@ LIMITS = {
     "input_bytes": 4 * 1024**3,  # of all that one call reads, once it is unpacked
     "input_rows": 2_000_000,  # lines of files, rows of tables, of all that one call reads
     "input_units": 10_000_000,  # of documents without text, which only segmentations tell of
+    "explained_units": 5_000,  # of a document for --explain, whose time grows with their square
     "null_draws": 100_000,  # of --null; p is known to 1 in as many
 }
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 class LimitError(InputError):
@@ -91,40 +81,6 @@ def bounds_in(hint: object) -> Bounds | None:
     """Return the bounds that stand beside a type, if there are any."""
     beside = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
     return next((each for each in beside if isinstance(each, Bounds)), None)
-
-
-def with_keywords(more: type) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Make a function that passes keywords of ``more`` on refuse others itself.
-
-    >>> from typing import TypedDict
-    >>> class Encoding(TypedDict, total=False):
-    ...     device: str
-    >>> @with_keywords(Encoding)
-    ... def score(corpus: str, *, metrics: str = "all", **encoding: Unpack[Encoding]) -> None: ...
-    >>> score("mine", metric="pk")
-    Traceback (most recent call last):
-    TypeError: score() got an unexpected keyword argument 'metric'; did you mean 'metrics'?
-    """
-
-    def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        own = signature(function).parameters.values()
-        known = [each.name for each in own if each.kind is not each.VAR_KEYWORD]
-        known += more.__annotations__
-
-        @wraps(function)
-        def checked(*args: P.args, **keywords: P.kwargs) -> R:
-            for name in keywords:
-                if name not in known:
-                    near = difflib.get_close_matches(name, known, n=1)
-                    hint = f"; did you mean {near[0]!r}?" if near else ""
-                    raise TypeError(
-                        f"{function.__name__}() got an unexpected keyword argument {name!r}{hint}"
-                    )
-            return function(*args, **keywords)
-
-        return checked
-
-    return decorate
 
 
 def check_whole(
@@ -211,17 +167,6 @@ def _limits() -> dict[str, int]:
             )
         limits[name] = int(value)
     return limits
-
-
-def parse_bytes(text: str) -> int | None:
-    """Read a size, such as 500M or 2G (powers of 1,024); None where the text is none.
-
-    >>> parse_bytes("1.5K"), parse_bytes("2 GiB"), parse_bytes("0"), parse_bytes("many")
-    (1536, 2147483648, None, None)
-    """
-    found = re.fullmatch(r"(\d{1,18}(?:\.\d{1,18})?)\s*([kmgt]?)(?:i?b)?", text.strip().lower())
-    size = int(float(found[1]) * 1024 ** " kmgt".index(found[2] or " ")) if found else 0
-    return size if 0 < size <= MOST_BYTES else None
 
 
 def show_value(value: object) -> str:

@@ -1,33 +1,42 @@
-"""Results as notebooks show them: sentences, then tables, as HTML without style or script."""
+"""Results show themselves in notebooks, with the words, tables and charts of reports.
+
+Reports stand above what they show, so they are imported by name, when something is to be shown.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from html import escape
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from reffree.util.errors import visible
-
-MOST_ROWS = 60
-"""Of one table: a notebook is to be looked at, data frames and files have the rest."""
+if TYPE_CHECKING:
+    import altair as alt
 
 
-def sentences_html(sentences: Iterable[str]) -> str:
-    """A paragraph each."""
-    return "".join(f"<p>{escape(visible(sentence))}</p>" for sentence in sentences)
+def notebook_html(shown: object) -> str:
+    """Return the verdict and the tables of a result, or one table, as HTML without a style."""
+    html: str = import_module("reffree.report.page").render_notebook(shown)
+    return html
 
 
-def table_html(header: Iterable[str], rows: Sequence[Iterable[str]], caption: str = "") -> str:
-    """One table of texts.
+class ShowsItself:
+    """What a notebook shows of a result, and its charts."""
 
-    >>> table_html(["system", "pk"], [["<mine>", "0.2"]])
-    '<table><tr><th>system</th><th>pk</th></tr><tr><td>&lt;mine&gt;</td><td>0.2</td></tr></table>'
-    """
-    lines = [("th", header), *(("td", row) for row in rows[:MOST_ROWS])]
-    body = "".join(
-        f"<tr>{''.join(f'<{tag}>{escape(visible(each))}</{tag}>' for each in cells)}</tr>"
-        for tag, cells in lines
-    )
-    title = f"<caption>{escape(visible(caption))}</caption>" if caption else ""
-    more = len(rows) - MOST_ROWS
-    below = f"<p>{more:,} more rows: see to_pandas().</p>" if more > 0 else ""
-    return f"<table>{title}{body}</table>{below}"
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return notebook_html(self)
+
+    def plot(self, chart: str | None = None, /, **choices: str) -> alt.TopLevelMixin:
+        """Draw a chart, which a notebook shows and ``save("chart.svg")`` writes.
+
+        Args:
+            chart: its name; without one, the first of those on the result's page.
+            choices: what it shows, by the choices of the page, such as ``metric="placement"``; of
+                each that is left out, the first.
+
+        Raises:
+            InputError: reffree[report] is not installed, or the result has nothing to draw.
+        """
+        drawing = import_module("reffree.report.charts").require_drawing()
+        drawn: alt.TopLevelMixin = drawing.chart_with_data(self, chart, choices)
+        return drawn

@@ -19,7 +19,6 @@ from reffree.encoders.device import (
     choose_device,
     choose_devices,
     parse_ray,
-    scoring_device,
 )
 from reffree.encoders.models import find_model
 from reffree.encoders.opening import open_encoder
@@ -162,7 +161,7 @@ def test_the_signature_has_the_deviation(write_corpus):
 
 def test_devices():
     assert choose_devices("cpu, cpu") == [CPU, CPU]
-    assert choose_device("cpu,cpu") == scoring_device(torch.device("mps")) == CPU
+    assert choose_device("cpu,cpu") == CPU
     with pytest.raises(OptionError, match=r"the device 'gpu'; .*several with commas"):
         choose_devices("cpu,gpu")
     count = torch.cuda.device_count()

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import json
+import sys
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reffree.evaluate.result import Result
 from reffree.report.charts import charts_of
-from reffree.report.charts.chart import PALETTE, thinned
+from reffree.report.charts.chart import MARK, PALETTE, thinned
 from reffree.report.charts.drawing import CHARACTER, LIMIT, LINE, draw_files, placements
-from reffree.util.errors import UnknownNameError
+from reffree.util.errors import InputError, UnknownNameError
 from tests import synthetic_results as synthetic
 
 SVG = "{http://www.w3.org/2000/svg}"
 EXPECTED = {
+    "score": ["systems"],
+    "transfer": ["transfer"],
     "correlate": ["correlations", "scatter", "documents"],
     "perturb": ["perturbation-scaled", "perturbation-values"],
     "density": ["density"],
@@ -193,6 +199,70 @@ def test_encoders_without_speed_or_interval():
     assert names == ["correlations"]
 
 
+def test_systems_stand_by_placement_and_number_of_segments():
+    chart = chart_of(synthetic.score(), "systems")
+    assert [choice.values for choice in chart.choices] == [("placement", "expected_pk")]
+    rows = {row["system"]: row for row in chart.drawn({"metric": "placement"})}
+    kinds = {system: row["kind"] for system, row in rows.items()}
+    assert kinds.pop("gold") == "gold"
+    assert {system for system, kind in kinds.items() if kind != "system"} == {
+        *("even:every=8", "random-3")
+    }
+    assert "none" not in rows  # undefined
+    # Those with as many segments, or nearly, stand side by side, near where they belong.
+    places = sorted(row["x"] for row in rows.values())
+    assert all(a < b for a, b in pairwise(places))
+    assert all(abs(row["x"] / row["size"] - 1) < 0.1 for row in rows.values())
+    assert rows["gold"]["size"] == 5
+
+
+@pytest.mark.parametrize(("study", "label"), [("transfer", "beta"), ("score", "even:every=8")])
+def test_labels_are_those_of_the_chart(study, label):
+    (_, drawn), *_ = draw_files(charts_of(synthetic.ALL[study]()), "svg", {})
+    texts = [each.text for each in ET.fromstring(drawn.decode()).iter(f"{SVG}text")]
+    assert label in texts
+
+
+@pytest.mark.parametrize("study", EXPECTED)
+def test_results_plot_themselves(study):
+    result = synthetic.ALL[study]()
+    drawn = result.plot()
+    first = charts_of(result)[0]
+    rows = first.drawn({choice.field: choice.values[0] for choice in first.choices})
+    spec = drawn.to_dict()  # validated
+    assert spec["datasets"]["rows"] == rows
+    assert MARK not in json.dumps(spec, ensure_ascii=False)
+    assert result.plot(first.name).to_dict() == spec
+
+
+def test_what_is_plotted_is_chosen():
+    result = synthetic.score()
+    values = [
+        {row["y"] for row in result.plot("systems", metric=metric).to_dict()["datasets"]["rows"]}
+        for metric in ("placement", "expected_pk")
+    ]
+    table = result.table("systems")
+    assert values == [
+        {row["value"] for row in table.records(metric=metric)} - {None}
+        for metric in ("placement", "expected_pk")
+    ]
+    with pytest.raises(UnknownNameError, match="unknown chart 'system'; did you mean 'systems'"):
+        result.plot("system")
+    with pytest.raises(UnknownNameError, match="unknown metric 'no'"):
+        result.plot(metric="no")
+    with pytest.raises(InputError, match="nothing to draw in the result of somersault"):
+        synthetic.unknown().plot()
+
+
+def test_without_the_libraries_plots_and_pages_say_what_to_install(monkeypatch):
+    for name in [n for n in sys.modules if n.startswith(("altair", "reffree.report.charts."))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "altair", None)
+    for show in (Result.plot, charts_of):
+        with pytest.raises(InputError, match=r"no installed altair; .*'reffree\[report\]'"):
+            show(synthetic.score())
+
+
 @pytest.mark.parametrize("study", EXPECTED)
 def test_files_hold_drawn_marks_whatever_the_names(study):
     names = []
@@ -201,7 +271,7 @@ def test_files_hold_drawn_marks_whatever_the_names(study):
     for name, content in draw_files(charts, "svg", picks):
         tree = ET.fromstring(content)
         groups = [g for g in tree.iter(f"{SVG}g") if "role-mark" in g.get("class", "")]
-        marks = [mark for g in groups for mark in g.iter(f"{SVG}path")]
+        marks = [mark for g in groups for tag in ("path", "line") for mark in g.iter(SVG + tag)]
         assert len(marks) > 5, name
         assert b"NaN" not in content
         assert name.endswith(".svg")

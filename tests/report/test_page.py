@@ -19,7 +19,7 @@ from reffree.data.corpus import Corpus, Document
 from reffree.evaluate.result import DocumentText, Field, Result, Table, columns, load_result
 from reffree.report.page import render_index, render_page
 from reffree.report.render import render
-from reffree.studies import compare
+from reffree.studies import boundaries, compare
 from reffree.util.errors import InputError
 from tests import synthetic_results as synthetic
 from tests.helpers import halves, topical_corpus
@@ -65,7 +65,7 @@ def test_page_says_question_answer_reading_and_settings():
         assert said in text
     for part in result.signature.split("|"):
         assert part in text
-    assert '>resamples</th><td dir="auto">1,000</td>' in text
+    assert '>resamples</th><td data-label="value" dir="auto">1,000</td>' in text
     assert ">nested.a</th>" in text
     assert "<code>curves</code>" in text
 
@@ -203,12 +203,24 @@ def test_notebooks_show_sentences_and_tables():
     shown = table._repr_html_()
     assert shown.count("<tr>") == 4
     assert shown.startswith(f"<p>{table.verdict[0]}")
+    assert table.plot().to_dict()["datasets"]["rows"]
     result = compare(corpus, metrics=["arp_pair", "pk"], embeddings=vectors)
     shown = result._repr_html_()
     assert shown.startswith(f"<p>{result.verdict[0]}")
-    assert shown.count("<table>") == 2
+    assert shown.count("<table") == 2
     value = result.table("systems").records(system="gold", metric="pk")[0]
-    assert f"<td>{value['value']:.3f} {value['letters']}</td>" in shown
+    assert f"<b>{value['value']:.3f}</b> <small>{value['letters']}</small>" in shown
+    assert result.table("pairs")._repr_html_().count("<table") == 1
+    long = replace(result.table("systems"), rows=result.table("systems").rows * 100, wide=None)
+    shown = long._repr_html_()
+    assert shown.count("<tr>") == 61
+    assert "540 more rows: see to_pandas()." in shown
+
+
+def test_names_in_notebooks_are_no_markup():
+    shown = synthetic.score(nasty=NASTY)._repr_html_()
+    assert "<img" not in shown
+    assert "&lt;/script&gt;&lt;img src=x" in shown
 
 
 def test_a_large_result_makes_a_page_of_bounded_size():
@@ -490,12 +502,14 @@ def test_no_value_of_a_table_is_hidden_on_a_phone(long, visit):
     """Each row is a block of its own there, every value with the title of its column."""
     page = visit(render_page(replace(synthetic.encoders(long), texts=())))
     page.set_viewport_size({"width": 390, "height": 900})
-    hidden = """() => [...document.querySelectorAll('.records tr:not(:nth-child(n + 31)) > *')]
+    rows = "tr:not(:nth-child(n + 31)) > *"
+    cells = f".sortable {rows}, .records tbody {rows}"
+    hidden = """cells => [...document.querySelectorAll(cells)]
       .filter(cell => {
         const box = cell.getBoundingClientRect();
         return !box.width || box.right > innerWidth || cell.scrollWidth > cell.clientWidth + 1;
       }).length"""
-    assert page.evaluate(hidden) == 0
+    assert page.evaluate(hidden, cells) == 0
     label = "getComputedStyle(document.querySelector('.records td:last-child'), '::before').content"
     assert "units per second" in page.evaluate(label)
     page.set_viewport_size({"width": 1280, "height": 900})
@@ -552,4 +566,25 @@ def test_dark_and_print_colours_reach_the_charts(visit):
     page.emulate_media(media="print")
     assert page.evaluate(ink) == "rgb(0, 0, 0)"
     assert page.pdf(format="A4").startswith(b"%PDF")
+    assert_quiet(page)
+
+
+@needs_chromium
+@pytest.mark.parametrize("width", [390, 1400])
+def test_a_map_of_many_systems_fits_a_phone(width, visit):
+    """Sixteen columns, names that try to break out, and nothing to be scrolled sideways."""
+    corpus, vectors = topical_corpus([[6] * 4] * 3, halves=halves)
+    for i in range(16):
+        cuts = {d.id: (i + 1, len(d.units) - i - 1) for d in corpus}
+        name = NASTY.replace("\u2028", "")  # which is in no system's name
+        corpus = corpus.with_system(f"{'long ' * i}{name}{i}", cuts)
+    page = visit(render_page(boundaries(corpus, embeddings=vectors)))
+    page.set_viewport_size({"width": width, "height": 900})
+    for each in page.locator("summary").all()[1:]:
+        each.click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    wide = "box => box.scrollWidth > box.clientWidth + 1"
+    boxes = page.locator(".document").all()
+    assert len(boxes) == 3
+    assert not any(box.evaluate(wide) for box in boxes)
     assert_quiet(page)

@@ -115,8 +115,8 @@ def test_gold_of_some_documents_and_of_annotators():
     )
     found = boundaries(Corpus((first, second)), embeddings=[np.eye(5), np.eye(4, 5)])
     systems = found.table("systems")
-    assert systems.column("system") == ["gold", "s", "gold:ann", "gold:bob"]
-    assert systems.column("documents") == [1, 2, 1, 1]
+    counts = dict(zip(systems.column("system"), systems.column("documents"), strict=True))
+    assert counts == {"gold": 1, "s": 2, "gold:ann": 1, "gold:bob": 1}
     assert gaps_of(found, "b", "gold:ann") == [1, 0, 0]
     assert gaps_of(found, "b", "gold:bob") == [0, 0, 1]
     rows = list(csv.DictReader(io.StringIO(render(found, "csv"))))
@@ -301,8 +301,14 @@ def test_a_bar_is_as_long_as_its_boundary_is_likely():
 
 
 def test_letters_mark_the_systems():
+    # t is better, so the first.
     lines = drawn([0.5] * 3, {"s": (1, 3), "t": (1, 2, 1)})
-    assert [line.split(" ")[-3] for line in lines] == ["··", "ab", "··", "·b"]
+    assert [line.split(" ")[-3] for line in lines] == [
+        "··",
+        "ab",
+        "··",
+        "a·",
+    ]  # t, which is better, is first
 
 
 def test_many_systems_are_counted():
@@ -363,6 +369,37 @@ def test_page_needs_nothing_else(monkeypatch):
     short = render_page(boundaries(corpus, embeddings=vectors))
     assert "d0: the first 4 of 6 units are shown." in short
     assert short.count("<rect") == 3
+
+
+def test_page_opens_on_the_document_where_systems_differ_most():
+    corpus, vectors = made(6, 8, 8)
+    for name, places in {"a": (3, 3, 4), "b": (3, 2, 5), "c": (3, 6, 5)}.items():
+        cuts = zip(corpus, places, strict=True)
+        corpus = corpus.with_system(name, {d.id: (at, len(d.units) - at) for d, at in cuts})
+    result = boundaries(corpus, embeddings=vectors)
+    page = render_page(result)
+    titles = re.findall(r"<details( open)?>\s*<summary><bdi>(\w+)", page)
+    assert titles == [(" open", "d1"), ("", "d0"), ("", "d2")]
+    # Each of three pairs differs at both of its boundaries, of 7 gaps.
+    assert "two of them at 28.6% of its gaps" in page
+    same = corpus.only_systems(["a"])
+    assert "differ most" not in render_page(boundaries(same, embeddings=vectors))
+
+
+def test_systems_stand_best_first_unless_they_are_named():
+    corpus, vectors = made(9, 9)
+    for name, at in {"x": 2, "y": 4, "z": 7}.items():
+        corpus = corpus.with_system(name, {d.id: (at, 9 - at) for d in corpus})
+    found = boundaries(corpus, embeddings=vectors)
+    errors = found.table("systems").column("expected_pk")
+    assert errors == sorted(errors)
+    order = found.table("systems").column("system")
+    assert found.table("own").column("system") == order * 2
+    assert [*found.texts[0].systems] == order
+    for named in (order, order[::-1]):
+        chosen = boundaries(corpus, embeddings=vectors, systems=named)
+        assert chosen.table("systems").column("system") == named
+        assert [*chosen.texts[0].systems] == named
 
 
 # The command ----------------------------------------------------------------------------------

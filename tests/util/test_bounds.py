@@ -98,6 +98,15 @@ def test_draws_without_number(run, monkeypatch, tmp_path):
         reffree.score(corpus(), metrics=["arp_cos"], embeddings=vectors, null=4)
 
 
+def test_units_of_an_explained_document_are_limited(monkeypatch):
+    """Before anything is encoded; what is not explained may be as long as it likes."""
+    monkeypatch.setenv("REFFREE_LIMITS", "explained_units=2")
+    vectors = [np.eye(3)]
+    assert reffree.score(corpus(), metrics=["arp_cos"], embeddings=vectors)
+    with pytest.raises(OptionError, match=r"found a document of 3 units for --explain; .*most 2"):
+        reffree.score(corpus(), metrics=["arp_cos"], embeddings=vectors, explain=True)
+
+
 @pytest.mark.parametrize("value", ["", "x", "-1", "1e9", "٣", "9" * 19])
 def test_limits_that_are_no_numbers(monkeypatch, value):
     monkeypatch.setenv("REFFREE_LIMITS", f"dimension={value}")

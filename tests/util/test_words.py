@@ -85,7 +85,9 @@ def documents(language: str):
 
 
 @pytest.mark.parametrize("language", TOPICS)
-@pytest.mark.parametrize("method", ["c99:k=2", "texttiling", "textseg"])
+@pytest.mark.parametrize(
+    "method", ["c99:k=2", "texttiling:block=10,cutoff=conservative,min_gap=3", "textseg"]
+)
 def test_methods_that_need_words_find_topics_in_every_script(language, method):
     corpus = reffree.Corpus(tuple(documents(language)))
     made = reffree.segment(corpus, {"found": method}).hypotheses["found"]

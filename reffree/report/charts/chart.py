@@ -49,7 +49,7 @@ TEXTS = {
 NUMBERS = {
     *("value", "loss", "low", "high", "scaled", "scaled_low", "scaled_high", "kendall", "share"),
     *("turned", "bor", "density", "threshold", "n_systems", "segments", "real", "unit", "w_f1"),
-    *("size", "units_per_second"),
+    *("size", "at", "units_per_second"),
 }
 """Columns of a result's tables that charts draw, by what they hold; ``ci`` holds intervals."""
 
@@ -76,7 +76,7 @@ class Chart:
     choices: tuple[Choice, ...] = ()
     required: tuple[str, ...] = ()  # drawn columns without which a row cannot be drawn
     panel: tuple[int, int] = (260, 900)  # width of a panel at least, at most
-    has_labels: bool = False  # labels beside points, moved apart
+    label: str | None = None  # column of the labels beside points, which are moved apart
     notes: tuple[str, ...] = ()
 
     @property

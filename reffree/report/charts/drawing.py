@@ -6,12 +6,18 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, count, product
+from math import exp, log
 from typing import Any, Literal
 
+import altair as alt
 import vl_convert
 
-from reffree.report.charts.chart import Chart, Row, named
-from reffree.util.errors import UnknownNameError
+from reffree.evaluate.result import Result
+from reffree.evaluate.table import ScoreTable
+from reffree.report.charts import charts_of
+from reffree.report.charts.chart import ROWS, Chart, Row, named
+from reffree.report.score import result_of_scores
+from reffree.util.errors import InputError, UnknownNameError
 
 FileFormat = Literal["svg", "png", "pdf"]
 PNG_SCALE = 2.0
@@ -32,16 +38,45 @@ FACETS_IN_FILES = ("corpus", "encoder")
 """Choices of which every value gets a file of its own."""
 
 
+def _specification(chart: Chart) -> Spec:
+    """Return Vega-Lite without data; the page changes the columns of legends."""
+    spec = chart.body.to_dict()
+    spec["params"] = [*spec.get("params", []), {"name": "legend_columns", "value": 4}]
+    return spec
+
+
+def chart_with_data(
+    result: Result | ScoreTable, name: str | None, picks: Mapping[str, str]
+) -> alt.TopLevelMixin:
+    """Return a chart of a result, the first without a name, as picked or with first choices."""
+    if isinstance(result, ScoreTable):
+        result = result_of_scores(result)
+    charts = {chart.name: chart for chart in charts_of(result)}
+    if not charts:
+        raise InputError(
+            f"nothing to draw in the result of {result.command}",
+            expected="values that a chart is made of",
+            remedy="see its tables",
+        )
+    if name is not None and name not in charts:
+        raise UnknownNameError("chart", name, charts)
+    chart = charts[name or next(iter(charts))]
+    given = {field: _find_value([chart], field, value) for field, value in picks.items()}
+    picks = {choice.field: choice.values[0] for choice in chart.choices} | given
+    spec = titled(_specification(chart), picks)
+    drawn: alt.TopLevelMixin = alt.Chart.from_dict(
+        {**spec, "datasets": {ROWS.name: chart.drawn(picks)}}
+    )
+    return drawn
+
+
 def vega(chart: Chart, ink: str, font: str) -> Spec:
     """Compile a chart without its data; ``ink`` is the colour of text and lines."""
-    spec = chart.body.to_dict()
+    spec = _specification(chart)
     spec["config"] = _config(ink, font)
-    spec["params"] = [*spec.get("params", []), {"name": "legend_columns", "value": 4}]
     compiled: Spec = vl_convert.vegalite_to_vega(spec)
-    if chart.facet is not None:
-        n = len(
-            {row[chart.facet] for row in chart.rows}
-        )  # rows filled evenly: four are two and two
+    if chart.facet is not None:  # rows filled evenly: four are two and two
+        n = len({row[chart.facet] for row in chart.rows})
         compiled["layout"]["columns"] = -(-n // -(-n // MAX_COLUMNS))
     return compiled
 
@@ -49,8 +84,8 @@ def vega(chart: Chart, ink: str, font: str) -> Spec:
 def vega_for_page(chart: Chart) -> Spec:
     """Compile a chart for a browser: text in the colour and fonts of the page around it."""
     compiled = vega(chart, "currentColor", "system-ui, sans-serif")
-    if chart.has_labels:
-        label_in_browser(compiled)
+    if chart.label is not None:
+        label_in_browser(compiled, chart.label)
     return compiled
 
 
@@ -87,8 +122,8 @@ def draw_files(
             if not rows:
                 continue
             drawn = titled(spec, chosen)
-            if chart.has_labels:
-                rows = label_in_file(drawn, rows)
+            if chart.label is not None:
+                rows = label_in_file(drawn, rows, chart.label)
             drawn["data"] = [
                 d | {"values": rows} if d["name"] == "rows" else d for d in drawn["data"]
             ]
@@ -153,31 +188,34 @@ def _config(ink: str, font: str) -> Spec:
 # own label transform needs a canvas, which vl-convert does not have.
 
 
-def label_in_browser(spec: Spec) -> None:
+def label_in_browser(spec: Spec, field: str) -> None:
     """Give the compiled text mark Vega's label transform, which Vega-Lite has no name for."""
     anchors = ["right", "left", "top", "bottom", "top-right", "bottom-right"]
     size = {"signal": "[width, height]"}
-    _labels(spec, "currentColor")["transform"] = [
+    _labels(spec, field, "currentColor")["transform"] = [
         {"type": "label", "size": size, "offset": [3], "anchor": anchors}
     ]
 
 
-def label_in_file(spec: Spec, rows: Sequence[Row]) -> list[Row]:
+def label_in_file(spec: Spec, rows: Sequence[Row], field: str) -> list[Row]:
     """Fix the scales, and add to every row where its label goes, hidden where there is no room."""
     size = (spec["width"], spec["height"])
     places = []
+    cells: Sequence[Mapping[str, Any]] = rows
     for axis, length in zip("xy", size, strict=True):
-        values = [float(row[axis]) for row in rows]  # type: ignore[arg-type]
-        margin = MARGIN * (max(values) - min(values)) or 1.0
-        low, high = min(values) - margin, max(values) + margin
         scale = next(each for each in spec["scales"] if each["name"] == axis)
-        scale.update(domain=[low, high], nice=False, zero=False, padding=0)
-        shares = [(value - low) / (high - low) for value in values]
+        there, back = (log, exp) if scale["type"] == "log" else (float, float)
+        names = (axis, "low", "high") if axis == "y" else (axis,)
+        known = [there(row[n]) for row in cells for n in names if row.get(n) is not None]
+        margin = MARGIN * (max(known) - min(known)) or 1.0
+        low, high = min(known) - margin, max(known) + margin
+        scale.update(domain=[back(low), back(high)], nice=False, zero=False, padding=0)
+        shares = [(there(row[axis]) - low) / (high - low) for row in cells]
         places.append([length * (share if axis == "x" else 1 - share) for share in shares])
-    update = _labels(spec, INK)["encode"]["update"]
+    update = _labels(spec, field, INK)["encode"]["update"]
     update |= {"x": {"field": "x"}, "y": {"field": "y"}, "baseline": {"value": "middle"}}
     update |= {name: {"field": f"datum.label_{name}"} for name in ("align", "dx", "opacity")}
-    placed = placements(list(zip(*places, strict=True)), [str(row["system"]) for row in rows], size)
+    placed = placements(list(zip(*places, strict=True)), [str(row[field]) for row in rows], size)
     return [row | where for row, where in zip(rows, placed, strict=True)]
 
 
@@ -210,12 +248,12 @@ def placements(
     return placed
 
 
-def _labels(spec: Spec, ink: str) -> Spec:
+def _labels(spec: Spec, field: str, ink: str) -> Spec:
     """Return the text mark, made to follow the points, not the data."""
     points = next(mark for mark in spec["marks"] if mark["type"] == "symbol")
     labels: Spec = next(mark for mark in spec["marks"] if mark["type"] == "text")
     labels["from"] = {"data": points["name"]}
-    update: Spec = {"text": {"field": "datum.system"}, "fill": {"value": ink}}
+    update: Spec = {"text": {"field": f"datum.{field}"}, "fill": {"value": ink}}
     update |= {"fontSize": {"value": LABEL_SIZE}, "limit": {"value": LIMIT}}
     labels["encode"] = {"update": update}
     return labels

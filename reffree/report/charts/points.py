@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections import defaultdict
+from collections.abc import Mapping
 from statistics import fmean
 from typing import Any
 
 import altair as alt
 
+from reffree.data.corpus import GOLD
 from reffree.evaluate.result import Result
+from reffree.evaluate.table import judged_by
 from reffree.report.charts import chart
 from reffree.report.charts.chart import (
     PALETTE,
@@ -27,6 +32,56 @@ MAX_MARKS = 4_000
 """Of documents drawn at a time."""
 
 TICKED = alt.Axis(tickCount=8)
+SHORT = alt.Axis(format="~s", tickCount=6)
+LOGARITHMIC = alt.Scale(type="log", nice=False, padding=40)
+
+BESIDE = 0.025
+"""Of the range of sizes, between systems of one size; with many systems it is less."""
+
+MOST_BESIDE = 0.3
+"""Of that range, that systems of one size take."""
+
+BLIND = re.compile(r"(oracle_)?(none|all|even|random|periodic)(?![a-z])")
+"""How systems that read no text are called."""
+
+
+def systems(result: Result) -> list[Chart]:
+    """Each system's score, with its interval, against its number of segments."""
+    needed = ("system", "segments", "metric", "ci")
+    found = records_of(result, "systems", *needed, defined=("value",))
+    n_documents = result.corpora[0].get("documents") if result.corpora else None
+    found = [row for row in found if row["segments"] and n_documents]
+    if not found:
+        return []
+    judge = judged_by(metrics := distinct(found, "metric"))
+    first = "placement" if "placement" in metrics else judge
+    found.sort(key=lambda row: row["metric"] != first)
+    beside = _side_by_side({row["system"]: row["segments"] / n_documents for row in found})
+    for row in found:
+        is_blind = BLIND.match(row["system"]) is not None
+        row["kind"] = GOLD if row["system"] == GOLD else "reads no text" if is_blind else "system"
+        row["size"] = row["segments"] / n_documents
+        row["at"] = beside[row["system"]]
+    columns = {"system": "system", "kind": "kind", "x": "at", "y": "value"}
+    columns |= {"size": "size", "low": "ci_low", "high": "ci_high"}
+    rows, choices = drawn_rows(found, ("metric",), **columns)
+    title = chart.named("metric") if choices else first
+    tips = ("size|segments a document|.1f", "y|score|.3f", "low|from|.3f", "high|to|.3f")
+    base = alt.Chart(ROWS).encode(
+        x=alt.X("x:Q", title="segments a document (logarithmic)", scale=LOGARITHMIC, axis=SHORT),
+        y=alt.Y("y:Q", title=title, scale=alt.Scale(zero=False)),
+        tooltip=chart.tooltips("system", "kind", *tips),
+    )
+    kinds = [kind for kind in ("system", GOLD, "reads no text") if kind in distinct(rows, "kind")]
+    body = _labelled(base, "kind", kinds, "system", 90, title).properties(height=340)
+    reading = (
+        "Each point is a system: how many segments it makes of a document across, its score up, "
+        "the line its 95 % interval over documents; those with as many segments stand side by "
+        "side. Gold and systems that read no text have marks of their own: a system that is no "
+        "better than those has found nothing in the text."
+    )
+    name = "Systems by score and number of segments"
+    return [Chart("systems", name, reading, body, rows, choices, ("x", "y"), label="system")]
 
 
 def scatter(result: Result) -> list[Chart]:
@@ -66,16 +121,42 @@ def scatter(result: Result) -> list[Chart]:
         "as gold does. Labels that would overlap are left out; point at a mark to read its name."
     )
     title = "Systems, without gold and with it"
-    return [Chart("scatter", title, reading, body, rows, choices, ("x", "y"), has_labels=True)]
+    return [Chart("scatter", title, reading, body, rows, choices, ("x", "y"), label="system")]
 
 
-def _labelled(points: alt.Chart, field: str, names: list[str], label: str, size: int) -> Any:  # noqa: ANN401  (a chart)
-    """Draw points told apart by colour and shape, with labels."""
+def _side_by_side(sizes: Mapping[str, float]) -> dict[str, float]:
+    """Move systems of nearly one size apart, on a logarithmic scale, so that all are seen.
+
+    >>> moved = _side_by_side({"a": 1.0, "b": 4.0, "c": 4.0})
+    >>> moved["a"], moved["b"] < 4.0 < moved["c"]
+    (1.0, True)
+    """
+    logs = {system: math.log(size) for system, size in sizes.items()}
+    span = max(logs.values()) - min(logs.values()) or 1.0
+    step = span * min(BESIDE, MOST_BESIDE / len(logs))
+    groups: list[list[str]] = []
+    for system in sorted(logs, key=logs.__getitem__):
+        is_near = groups and logs[system] - logs[groups[-1][0]] < step
+        groups[-1].append(system) if is_near else groups.append([system])
+    return {
+        system: math.exp(logs[system] + step * (i - (len(group) - 1) / 2))
+        for group in groups
+        for i, system in enumerate(group)
+    }
+
+
+def _labelled(
+    points: alt.Chart, field: str, names: list[str], label: str, size: int, interval: str = ""
+) -> Any:  # noqa: ANN401  (a chart)
+    """Draw points told apart by colour and shape, with labels, and intervals of a title."""
+    colour = marked("colour", field, names, field)
     marks = points.mark_point(filled=True, size=size, opacity=0.85).encode(
-        color=marked("colour", field, names, field), shape=marked("shape", field, names, field)
+        color=colour, shape=marked("shape", field, names, field)
     )
-    labels = points.mark_text(fontSize=10).encode(text=f"{label}:N")
-    return alt.layer(marks, labels).properties(width=620)
+    labels = points.mark_text(fontSize=10, align="left", dx=7).encode(text=f"{label}:N")
+    lines = points.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=1.5, opacity=0.6)
+    ends = lines.encode(y=alt.Y("low:Q", title=interval), y2="high:Q", color=colour)
+    return alt.layer(*([ends] if interval else []), marks, labels).properties(width=620)
 
 
 def strip(result: Result) -> list[Chart]:
@@ -123,26 +204,22 @@ def strip(result: Result) -> list[Chart]:
 
 
 def _fewer_documents(found: list[Row]) -> tuple[list[Row], tuple[str, ...]]:
-    """Keep the same evenly spaced documents of a corpus for every system, where there are many."""
-    documents = {
-        corpus: distinct([r for r in found if str(r["corpus"]) == corpus], "document")
-        for corpus in distinct(found, "corpus")
-    }
+    """Keep the same evenly spaced documents for every system, where there are many."""
+
+    def key(row: Row) -> tuple[str, str]:
+        return str(row["corpus"]), str(row["document"])
+
+    every = list(dict.fromkeys(map(key, found)))
     n_systems = len(distinct(found, "system"))
-    n_all = sum(map(len, documents.values()))
-    share = min(1.0, chart.MAX_ROWS / len(found))
-    kept = {
-        corpus: set(chart.spaced(ids, max(1, min(MAX_MARKS // n_systems, int(len(ids) * share)))))
-        for corpus, ids in documents.items()
-    }
-    n_kept = sum(map(len, kept.values()))
-    if n_kept == n_all:
+    most = min(MAX_MARKS // n_systems, chart.MAX_ROWS * len(every) // len(found))
+    if len(every) <= most:
         return found, ()
+    kept = set(chart.spaced(every, max(1, most)))
     told = (
-        f"Drawn: {counted(n_kept, 'document')} of {n_all:,}, evenly spaced in the order of the "
-        "corpus; the means are those of all documents."
+        f"Drawn: {counted(len(kept), 'document')} of {len(every):,}, evenly spaced in the order of "
+        "the corpora; the means are those of all documents."
     )
-    return [row for row in found if str(row["document"]) in kept[str(row["corpus"])]], (told,)
+    return [row for row in found if key(row) in kept], (told,)
 
 
 def noticed(result: Result) -> list[Chart]:
@@ -255,7 +332,7 @@ def transfer(result: Result) -> list[Chart]:
         "than the annotators, left of 1 coarser."
     )
     title = "A scorer on other corpora, at one threshold"
-    return [Chart("transfer", title, reading, body, rows, choices, ("x", "y"), has_labels=True)]
+    return [Chart("transfer", title, reading, body, rows, choices, ("x", "y"), label="corpus")]
 
 
 def speed(result: Result) -> list[Chart]:
@@ -282,24 +359,13 @@ def speed(result: Result) -> list[Chart]:
         chart.named(name) if name in chosen else str(found[0][name]) for name in ("metric", "gold")
     )
     upwards, encoders = f"{metric} with {gold}, Pearson", distinct(rows, "encoder")
-    scale, axis = alt.Scale(type="log", padding=24), alt.Axis(format="~s", tickCount=6)
     tips = ("x|units per second|,.0f", "y|Pearson|.3f", "low|from|.3f", "high|to|.3f")
     base = alt.Chart(ROWS).encode(
-        x=alt.X("x:Q", title="units per second (logarithmic)", scale=scale, axis=axis),
-        color=marked("colour", "encoder", encoders, "encoder"),
+        x=alt.X("x:Q", title="units per second (logarithmic)", scale=LOGARITHMIC, axis=SHORT),
+        y=alt.Y("y:Q", title=upwards, scale=alt.Scale(zero=False)),
         tooltip=chart.tooltips("encoder", *tips),
     )
-    bars = base.transform_filter("isValid(datum.low)")
-    ends = bars.mark_tick(orient="horizontal", thickness=2, width=12, opacity=1)
-    body = alt.layer(
-        bars.mark_rule(strokeWidth=2, opacity=1).encode(
-            y=alt.Y("low:Q", title=upwards, scale=alt.Scale(zero=False)), y2="high:Q"
-        ),
-        *(ends.encode(y=alt.Y(f"{end}:Q", title=upwards)) for end in ("low", "high")),
-        base.mark_point(filled=True, size=110, opacity=1).encode(
-            y=alt.Y("y:Q", title=upwards), shape=marked("shape", "encoder", encoders, "encoder")
-        ),
-    ).properties(width=620, height=340)
+    body = _labelled(base, "encoder", encoders, "encoder", 110, upwards).properties(height=340)
     reading = (
         "Each point is an encoder: how many units it encodes in a second across, as measured on "
         "the machine of the study, and how a metric under it correlates with a gold-based one over "
@@ -308,4 +374,4 @@ def speed(result: Result) -> list[Chart]:
         "and to the right."
     )
     title = "Speed and quality of encoders"
-    return [Chart("speed", title, reading, body, rows, choices, ("x", "y"))]
+    return [Chart("speed", title, reading, body, rows, choices, ("x", "y"), label="encoder")]
