@@ -93,8 +93,7 @@ def command(
 
     from reffree.encoders.options import EncoderOptions, Encoding
     from reffree.segmenters.gap_scores import boundary_scores
-    from reffree.segmenters.given import refuse_dropped
-    from reffree.segmenters.segment import segment
+    from reffree.segmenters.segment import refuse_dropped, segment
 
     kept = ("seed", "embeddings", *Encoding.__annotations__)
     scoring = {name: value for name, value in options.items() if name in kept}
@@ -111,8 +110,8 @@ def command(
     tell_notes((*corpus.notes, *notes))
     for name in [each for each in made.hypotheses if each not in corpus.hypotheses]:
         n_segments = sum(map(len, made.hypotheses[name]))
-        told = f"{counted(n_segments, 'segment')} in {counted(len(made), 'document')}"
-        tell(f"{name}: {told}", err=True)
+        segments, documents = counted(n_segments, "segment"), counted(len(made), "document")
+        tell(f"{name}: {segments} in {documents}", err=True)
 
 
 def _check(
