@@ -46,6 +46,9 @@ and the models' shapes, until `gpu.py` has run on one.""",
     "load": """\
 A million units through a static encoder, the cache and `reffree score`, with an interrupt in the
 middle. Peak memory is of the process.""",
+    "scale": """\
+Large inputs with drawn vectors of 32 numbers, three systems where there are not 10,000. What
+explanations take grows with the square of a document's units: beyond 5,000 they are refused.""",
     "truth": """\
 How far can each score be trusted? Every reference-free metric and three sentinels, which read no
 text, against gold-based metrics: over independent systems (gold, random, perturbed and lexical

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from reffree.metrics.free.custom import register_metric
     from reffree.metrics.free.engine import score_document
     from reffree.segmenters.segment import segment
+    from reffree.studies.chunks import chunks
     from reffree.studies.compare import compare
     from reffree.util.errors import ReffreeError
 
@@ -32,6 +33,7 @@ __all__ = [
     "ReffreeError",
     "ScoreTable",
     "Segmentation",
+    "chunks",
     "compare",
     "embed",
     "load",
@@ -49,6 +51,7 @@ _HOMES = {
     "ReffreeError": "reffree.util.errors",
     "ScoreTable": "reffree.evaluate.table",
     "Segmentation": "reffree.data.segmentation",
+    "chunks": "reffree.studies.chunks",
     "compare": "reffree.studies.compare",
     "embed": "reffree.encoders.embed",
     "load": "reffree.formats",

@@ -2,9 +2,12 @@
 
 import importlib.util
 import json
+import re
 from pathlib import Path
 
 import pytest
+
+from reffree.studies.config import shipped_configs
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 spec = importlib.util.spec_from_file_location("papers", BENCHMARKS / "papers.py")
@@ -43,3 +46,21 @@ def test_rows_are_shown_by_paper_and_place():
     places = [text.index(part) for part in ("## Coen", "Table 9", "Table 10", "## Georgescul")]
     assert places == sorted(places)
     assert r"`a \| b`" in text
+
+
+def test_commands_name_what_is_there():
+    """Modules and names that a row's Python imports, files of this checkout, studies of `run`."""
+    paths = (BENCHMARKS / "results" / "papers").glob("*.json")
+    commands = [row["command"] for path in paths for row in papers.read_rows(path)]
+    imports = [
+        line for each in commands for line in re.findall(r"from [\w.]+ import [\w, ]+", each)
+    ]
+    files = [
+        name for each in commands for name in re.findall(r"\b(?:tests|benchmarks)/\S+\.py", each)
+    ]
+    studies = [name for each in commands for name in re.findall(r"reffree run ([\w-]+)", each)]
+    assert min(map(len, (imports, files, studies)))
+    for line in imports:
+        exec(line, {})
+    assert [name for name in files if not (BENCHMARKS.parent / name).is_file()] == []
+    assert {*studies} <= {*shipped_configs()}

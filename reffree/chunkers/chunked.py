@@ -1,42 +1,20 @@
-"""Texts cut by chunkers: a corpus of their sentences with one system per chunker."""
+"""Texts cut by chunkers: a corpus of their units with one system per chunker."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
 from typing import Any, cast
 
 from reffree.chunkers.base import Chunker, Span, quote_error
+from reffree.chunkers.blocks import Block
 from reffree.chunkers.snap import SnapReport, snap
-from reffree.chunkers.spans import trimmed
+from reffree.chunkers.texts import PlainText
 from reffree.data.corpus import Corpus, Document
-from reffree.data.sentences import sentence_spans
 from reffree.util.errors import InputError, Place, ReffreeError, located
 from reffree.util.naming import spelling_of
-
-
-@dataclass(frozen=True, slots=True)
-class PlainText:
-    """A document before it is split into sentences, or one of a corpus, whose units are given."""
-
-    id: str
-    text: str
-    place: Place
-    document: Document | None = None
-
-    @classmethod
-    def of(cls, document: Document) -> PlainText:
-        """Join a document's units by line breaks."""
-        return cls(document.id, "\n".join(document.units), document.place, document)
-
-    def units(self, language: str) -> list[Span]:
-        """Return spans of the units that were given, else of sentences."""
-        if self.document is None:
-            return sentences(self.text, language)
-        ends = accumulate(len(unit) + 1 for unit in self.document.units)
-        starts = [0, *ends]
-        return trimmed(self.text, [(a, b - 1) for a, b in pairwise(starts)])
+from reffree.util.progress import Progress, no_progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,31 +23,41 @@ class ChunkReport:
 
     cuts: tuple[Sequence[Span], ...]
     snap: SnapReport
+    seconds: float  # of cutting, without loading what cuts
 
 
 def chunked(
-    texts: Sequence[PlainText], chunkers: Sequence[Chunker], language: str = "en"
+    texts: Sequence[PlainText],
+    units: Sequence[Sequence[Block]],
+    chunkers: Sequence[Chunker],
+    progress: Progress = no_progress,
 ) -> tuple[Corpus, dict[str, ChunkReport]]:
-    """Split texts into sentences, chunk them, and say of every chunker what that took."""
-    units = [text.units(language) for text in texts]
+    """Make a corpus of texts' units, chunk the texts, and say of every chunker what that took."""
+    spans = [[unit.span for unit in each] for each in units]
     corpus = Corpus(
         tuple(
             text.document
-            or Document.build(text.id, [text.text[a:b] for a, b in spans], place=text.place)
-            for text, spans in zip(texts, units, strict=True)
+            or Document.build(text.id, [text.text[a:b] for a, b in each], place=text.place)
+            for text, each in zip(texts, spans, strict=True)
         )
     )
     reports = {}
-    for chunker in chunkers:
-        name, total = spelling_of(chunker), SnapReport()
-        cuts, segmentations = [], {}
-        for text, spans in zip(texts, units, strict=True):
-            cuts.append(cut_text(chunker, text))
-            with located(replace(text.place, system=name, document=text.id)):
-                segmentations[text.id], report = snap(cuts[-1], spans)
-            total += report
-        corpus = corpus.with_system(name, segmentations)
-        reports[name] = ChunkReport(tuple(cuts), total)
+    with progress("Chunking", len(texts) * len(chunkers)) as advance:
+        for chunker in chunkers:
+            name, total, spent = spelling_of(chunker), SnapReport(), 0.0
+            if chunker.package is not None:
+                cut_text(chunker, PlainText("warm-up", "It is loaded. So it runs.", Place()))
+            cuts, segmentations = [], {}
+            for text, each in zip(texts, spans, strict=True):
+                start = time.perf_counter()
+                cuts.append(cut_text(chunker, text))
+                spent += time.perf_counter() - start
+                with located(replace(text.place, system=name, document=text.id)):
+                    segmentations[text.id], report = snap(cuts[-1], each)
+                total += report
+                advance(1)
+            corpus = corpus.with_system(name, segmentations)
+            reports[name] = ChunkReport(tuple(cuts), total, spent)
     return corpus, reports
 
 
@@ -92,15 +80,6 @@ def cut_text(chunker: Chunker, text: PlainText) -> Sequence[Span]:
             remedy="try the chunker on this text by itself",
             place=place,
         ) from error
-
-
-def sentences(text: str, language: str = "en") -> list[Span]:
-    """Split with sentencex; spans carry no whitespace at their ends, and none is empty.
-
-    Abbreviations are those of the language; one that sentencex does not know is split by the rules
-    of a related language or of English.
-    """
-    return sentence_spans(text, language, "reffree chunks")
 
 
 def characters_a_chunk(chunker: Chunker, texts: Sequence[PlainText]) -> float:

@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
+from typing import Any, cast
 
 from reffree.chunkers import libraries
-from reffree.chunkers.base import Chunker, Span, quote_error
-from reffree.chunkers.spans import spans_of
+from reffree.chunkers.base import Chunker, Span, library, quote_error
+from reffree.chunkers.spans import locate, spans_of, trimmed
 from reffree.util.errors import InputError, OptionError, shorten
 from reffree.util.naming import parse_named
 
@@ -49,6 +50,81 @@ class FunctionChunker(Chunker):
     def __call__(self, text: str) -> Sequence[Span]:
         """Cut a text."""
         return spans_of(text, self.function(text))
+
+
+@dataclass(frozen=True, slots=True)
+class SplitterChunker(Chunker):
+    """A splitter that was made with its own library."""
+
+    name: str = field(metadata={"option": False})
+    splitter: Any = field(metadata={"option": False}, compare=False, repr=False)
+    method: str = field(metadata={"option": False})
+
+    def __call__(self, text: str) -> Sequence[Span]:
+        """Cut a text."""
+        given: Any = text
+        if self.method == "get_nodes_from_documents":
+            home = "llama_index.core.schema"
+            given = [library(home, "llama-index-core", self.name, "llamaindex").Document(text=text)]
+        chunks = list(getattr(self.splitter, self.method)(given))
+        if self.method == "chunk_indices":
+            return trimmed(text, [(start, start + len(chunk)) for start, chunk in chunks])
+        texts = [each if isinstance(each, str) else _text_of(each) for each in chunks]
+        overlap = getattr(self.splitter, "_chunk_overlap", None)
+        if overlap is None:
+            overlap = getattr(self.splitter, "chunk_overlap", None)
+        measure = getattr(self.splitter, "_length_function", None)
+        measure = measure or getattr(self.splitter, "_tokenizer", None)
+        if not isinstance(overlap, int) or measure is None:
+            return locate(text, texts)
+
+        def size(shared: str) -> int:
+            measured = measure(shared)
+            return measured if isinstance(measured, int) else len(measured)
+
+        return locate(text, texts, lambda shared: size(shared) <= overlap)
+
+
+def _text_of(chunk: object) -> str:
+    """Return the text of a chunk of any library."""
+    for name in ("text", "page_content"):
+        if isinstance(found := getattr(chunk, name, None), str):
+            return found
+    raise InputError(
+        f"chunks of type {type(chunk).__name__}",
+        expected="strings, or objects with text or page_content",
+        remedy="wrap the splitter: lambda text: [… for chunk in splitter…]",
+    )
+
+
+SIZES = ("chunk_size", "chunk_overlap", "chunk_max_size")
+METHODS = ("split_text", "chunk_indices", "get_nodes_from_documents", "chunk")
+"""By which splitters of LangChain and LlamaIndex, semantic-text-splitter, LlamaIndex's parsers and
+chonkie are known; what has none of them is to be callable."""
+
+
+def chunker_of(given: object) -> Chunker:
+    """Make a chunker of a specification, of a library's splitter, or of a function of a text."""
+    if isinstance(given, str):
+        return find_chunker(given)
+    if isinstance(given, Chunker):
+        return given
+    method = next((name for name in METHODS if hasattr(given, name)), None)
+    if method is None and not callable(given):
+        raise OptionError(
+            f"{type(given).__name__} as a chunker",
+            expected="a name, a function of a text, or a splitter of LangChain, LlamaIndex, "
+            "chonkie or semantic-text-splitter",
+            remedy="wrap it: lambda text: its chunks",
+        )
+    if method is None:
+        kind = given if hasattr(given, "__qualname__") else type(given)
+        name = f"{kind.__module__}:{kind.__qualname__}"
+        return FunctionChunker(name, cast(Callable[[str], object], given))
+    sizes = {key: getattr(given, key, getattr(given, f"_{key}", None)) for key in SIZES}
+    shown = ",".join(f"{key}={size}" for key, size in sizes.items() if type(size) is int)
+    name = ":".join(filter(None, [type(given).__name__, shown]))
+    return SplitterChunker(name, given, method)
 
 
 def find_chunker(spec: str) -> Chunker:

@@ -1,92 +1,82 @@
-"""How large chunks are, and which parts of a Markdown text they cut apart."""
+"""How large chunks are, and which parts of a text they cut apart."""
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
 from reffree.chunkers.base import Chunker, Span
+from reffree.chunkers.blocks import KINDS, Block
 
 AT_CAP = 0.95
 """A chunk is at the cap from this share of it on."""
 
-FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-HEADING = re.compile(r" {0,3}#{1,6}(?:\s|$)")
-RULE = re.compile(r"\s*(?:\|\s*)?:?-+:?\s*(?:\|\s*:?-+:?\s*)*(?:\|\s*)?")
+CUT = ("sentences", *KINDS)
+"""What is counted as cut: sentences, and the blocks of a text."""
 
-Parts = dict[str, list[Span]]
-KINDS = ("fences", "tables", "headings")
+Parts = Mapping[str, Sequence[Span]]
 
 
-def parts_of(text: str) -> Parts:
-    r"""Find fenced code, tables, and headings with the start of what is below them.
-
-    >>> parts_of("# A\n\nText.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n")["tables"]
-    [(12, 41)]
-    """
-    found: Parts = {kind: [] for kind in KINDS}
-    lines = text.split("\n")
-    starts = [0, *accumulate(len(line) + 1 for line in lines)]
-    i = 0
-    while i < len(lines):
-        line, last = lines[i], i
-        if opening := FENCE.match(line):
-            closing = re.compile(rf" {{0,3}}{re.escape(opening[1])}{opening[1][0]}*\s*")
-            rest = range(i + 1, len(lines))
-            last = next((j for j in rest if closing.fullmatch(lines[j])), len(lines) - 1)
-            found["fences"].append((starts[i], starts[last] + len(lines[last].rstrip())))
-        elif "|" in line and i + 1 < len(lines) and _is_rule(lines[i + 1]):
-            while last + 1 < len(lines) and "|" in lines[last + 1]:
-                last += 1
-            found["tables"].append((starts[i], starts[last] + len(lines[last].rstrip())))
-        elif HEADING.match(line):
-            below = next((j for j in range(i + 1, len(lines)) if lines[j].strip()), None)
-            if below is not None:
-                indent = len(lines[below]) - len(lines[below].lstrip())
-                found["headings"].append((starts[i], starts[below] + indent + 1))
-        i = last + 1
+def parts_of(text: str, blocks: Sequence[Block], units: Sequence[Block]) -> Parts:
+    """Return where sentences, code, tables and lists are, and headings with what is below them."""
+    found: dict[str, list[Span]] = {kind: [] for kind in CUT}
+    found["sentences"] = [unit.span for unit in units if unit.kind == "prose"]
+    for kind, start, end in blocks:
+        if kind == "headings":
+            below = text[end:]
+            lead = len(below) - len(below.lstrip())
+            if lead < len(below):
+                found[kind].append((start, end + lead + 1))
+        elif kind in KINDS:
+            found[kind].append((start, end))
     return found
 
 
-def _is_rule(line: str) -> bool:
-    return "|" in line and "-" in line and RULE.fullmatch(line) is not None
-
-
 def n_cut(chunks: Sequence[Span], parts: Sequence[Span]) -> int:
-    """Return how many parts no chunk holds whole.
+    """Return how many parts no chunk holds whole; chunks are in the order of their starts.
 
     >>> n_cut([(0, 10), (10, 20)], [(2, 9), (8, 12)])
     1
     """
-    return sum(not any(a <= start and end <= b for a, b in chunks) for start, end in parts)
+    starts = [start for start, _ in chunks]
+    reached = [0, *accumulate((end for _, end in chunks), max)]
+    return sum(reached[bisect_right(starts, start)] < end for start, end in parts)
 
 
 def measure_chunks(
     chunker: Chunker,
     texts: Sequence[str],
     cuts: Sequence[Sequence[Span]],
+    parts: Sequence[Parts],
     tokens: Sequence[int] | None = None,
+    limit: int | None = None,
 ) -> dict[str, float | int | None]:
     """Return sizes of the chunks of all texts, and how many parts there are and are cut.
 
-    ``tokens`` are the chunks' numbers of tokens, text after text, if they were counted.
+    ``tokens`` are the chunks' numbers of tokens, text after text, if they were counted, and
+    ``limit`` how many the encoder reads.
     """
     chunks = [text[a:b] for text, cut in zip(texts, cuts, strict=True) for a, b in cut]
     row: dict[str, float | int | None] = {"chunks": len(chunks)}
+    row["per_document"] = len(chunks) / len(texts)
     for unit, sizes in (("characters", [len(chunk) for chunk in chunks]), ("tokens", tokens)):
-        row |= {f"{unit}_p{percent}": percentile(sizes, percent) for percent in (50, 95)}
+        row[f"{unit}_mean"] = sum(sizes) / len(sizes) if sizes else None
+        row[f"{unit}_p95"] = percentile(sizes, 95)
         row[f"{unit}_max"] = max(sizes, default=None) if sizes else None
+    row["over_limit"] = _share([n > limit for n in tokens]) if tokens and limit else None
     cap = chunker.cap
-    full = [chunker.size(chunk) >= AT_CAP * cap for chunk in chunks] if cap else []
-    row["at_cap"] = round(sum(full) / len(full), 6) if full else None
-    parts = [parts_of(text) for text in texts]
-    for kind in KINDS:
+    row["at_cap"] = _share([chunker.size(c) >= AT_CAP * cap for c in chunks]) if cap else None
+    for kind in CUT:
         row[kind] = sum(len(each[kind]) for each in parts)
         cut_apart = (n_cut(cut, each[kind]) for cut, each in zip(cuts, parts, strict=True))
         row[f"{kind}_cut"] = sum(cut_apart)
     return row
+
+
+def _share(found: Sequence[bool]) -> float | None:
+    return round(sum(found) / len(found), 6) if found else None
 
 
 def percentile(sizes: Sequence[int] | None, percent: int) -> int | None:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from itertools import pairwise, takewhile
 
 from reffree.chunkers.base import Span
-from reffree.chunkers.sizes import parts_of
+from reffree.chunkers.blocks import blocks_of
 from reffree.util.errors import InputError, shorten
 
 WORD = re.compile(r"[^\W_]+")
@@ -157,8 +157,7 @@ def locate_items(text: str, chunks: Sequence[tuple[tuple[str, ...], str]]) -> li
     places = array("q", (i for i, character in enumerate(text) if character.isalnum()))
     bare = "".join(text[i] for i in places)
     starts: list[int] = []
-    parts = parts_of(text)
-    wholes = sorted([*parts["tables"], *parts["fences"]])
+    wholes = [each.span for each in blocks_of(text) if each.kind in ("tables", "code")]
     above: tuple[str, ...] = ()
     end = previous = 0
     for number, (headings, chunk) in enumerate(chunks, 1):

@@ -12,8 +12,12 @@ from reffree.cli.declaration import read_declaration
 from reffree.cli.derive import derived_options, given_options
 from reffree.cli.help_page import PagedCommand
 from reffree.cli.messages import progress, waiting
-from reffree.cli.output import Output, spare_inputs
+from reffree.cli.output import Output, fail_if, spare_inputs
 from reffree.cli.reading import OUTPUT_OPTIONS, TABLE_OPTION, check_encoding, files_by_name
+from reffree.cli.score import check_limits, fail_under_option
+
+METRICS = ("placement", "granularity", "expected_pk")
+"""Those that are scored unless others are named; a test holds them to the study's."""
 
 DECLARATION = read_declaration("reffree.studies.chunks", "chunks")
 
@@ -23,15 +27,17 @@ DECLARATION = read_declaration("reffree.studies.chunks", "chunks")
     "texts", nargs=-1, required=True, metavar="TEXT...", shell_complete=complete("files")
 )
 @derived_options(DECLARATION)
+@fail_under_option("Exit with 3 where a chunker is worse; may be repeated.")
 @OUTPUT_OPTIONS
 @TABLE_OPTION
-def command(**given: Any) -> None:  # noqa: ANN401  (values of any option)
-    """Chunk the texts, move boundaries to sentences, score."""
+def command(limits: dict[str, float], **given: Any) -> None:  # noqa: ANN401  (of any option)
+    """Chunk the texts, move boundaries to units, score."""
     options = given_options(DECLARATION, given)
     if "systems" in options:
         options["systems"] = files_by_name(options["systems"], "--system")
     named = [*options.get("systems", {}).values(), options.get("embeddings")]
     inputs = [*given["texts"], *filter(None, named)]
+    check_limits(limits, options.get("metrics", METRICS))
     out = Output.of(given["output_format"], given["output"], inputs, command="chunks")
     check_encoding(options, options.get("embeddings"))
     if (save := options.get("save_corpus")) is not None:
@@ -42,4 +48,7 @@ def command(**given: Any) -> None:  # noqa: ANN401  (values of any option)
         spare_inputs("--save", Path(save), inputs)
     with waiting("Loading"):
         chunks = DECLARATION.load()
-    out.show(chunks(given["texts"], progress=progress, **options), given["table"])
+    texts = [text if text == "-" else Path(text) for text in given["texts"]]
+    result = chunks(texts, progress=progress, fail_under=limits, **options)
+    out.show(result, given["table"])
+    fail_if(result.settings["worse"])

@@ -132,7 +132,9 @@ def read_declaration(module: str, function: str) -> Declaration:
     node = next(n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == function)
     names = _Names(tree)
     found = []
-    for argument, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True):
+    required = [None] * (len(node.args.args) - len(node.args.defaults))
+    defaults = [*required, *node.args.defaults, *node.args.kw_defaults]
+    for argument, default in zip([*node.args.args, *node.args.kwonlyargs], defaults, strict=True):
         hint = names.evaluate(argument.annotation) if argument.annotation else UNKNOWN
         value = MISSING if default is None else names.evaluate(default)
         found.append((argument.arg, hint, value))

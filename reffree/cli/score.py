@@ -17,6 +17,7 @@ from reffree.cli.output import Output, fail_if
 from reffree.cli.reading import (
     INPUT_OPTIONS,
     OUTPUT_OPTIONS,
+    Decorator,
     check_encoding,
     corpora_argument,
     input_files,
@@ -50,6 +51,19 @@ def _limits(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
     return limits
 
 
+def fail_under_option(help: str) -> Decorator:
+    """Make the option of limits by metric."""
+    return click.option(
+        "--fail-under",
+        "limits",
+        cls=SectionOption,
+        multiple=True,
+        metavar="METRIC=VALUE",
+        callback=_limits,
+        help=help,
+    )
+
+
 @click.command(cls=PagedCommand, name="score")
 @corpora_argument()
 @derived_options(DECLARATION)
@@ -61,15 +75,7 @@ def _limits(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
     help="Of the rows of --explain and --per-document those of this document or system; may be "
     "repeated.",
 )
-@click.option(
-    "--fail-under",
-    "limits",
-    cls=SectionOption,
-    multiple=True,
-    metavar="METRIC=VALUE",
-    callback=_limits,
-    help="Exit with 3 where a system is worse; may be repeated.",
-)
+@fail_under_option("Exit with 3 where a system is worse; may be repeated.")
 @INPUT_OPTIONS
 @OUTPUT_OPTIONS
 def command(only: tuple[str, ...], limits: dict[str, float], **given: Any) -> None:  # noqa: ANN401
@@ -80,7 +86,7 @@ def command(only: tuple[str, ...], limits: dict[str, float], **given: Any) -> No
     """
     options = given_options(DECLARATION, given)
     check_encoding(options, given["embeddings"])
-    _check_limits(limits, options.get("metrics", ()))
+    check_limits(limits, options.get("metrics", ()))
     check_limit("null_draws", options.get("null", 0), f"--null {options.get('null')}")
     if only and not (options.get("explain") or options.get("per_document")):
         raise click.UsageError(
@@ -111,7 +117,7 @@ def command(only: tuple[str, ...], limits: dict[str, float], **given: Any) -> No
     fail_if(table.worse_than(limits))
 
 
-def _check_limits(limits: Mapping[str, float], metrics: Sequence[str]) -> None:
+def check_limits(limits: Mapping[str, float], metrics: Sequence[str]) -> None:
     """Refuse limits for what will not be scored, as far as that is known before the work."""
     if not limits:
         return

@@ -93,8 +93,7 @@ def command(
 
     from reffree.encoders.options import EncoderOptions, Encoding
     from reffree.segmenters.gap_scores import boundary_scores
-    from reffree.segmenters.given import refuse_dropped
-    from reffree.segmenters.segment import segment
+    from reffree.segmenters.segment import refuse_dropped, segment
 
     kept = ("seed", "embeddings", *Encoding.__annotations__)
     scoring = {name: value for name, value in options.items() if name in kept}

@@ -21,7 +21,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from reffree.data.corpus import Document
 from reffree.data.sentences import sentence_spans, splitter
@@ -128,17 +128,21 @@ class Markdown(_Headed):
     """Markdown."""
 
     name = "markdown"
-    owns = MARKDOWN
-    folders = MARKDOWN
+    owns: ClassVar[tuple[str, ...]] = MARKDOWN
+    folders: ClassVar[tuple[str, ...]] = MARKDOWN
     kinds = "Markdown (.md)"
 
     def read_document(self, file: Source, place: Place) -> Document:
-        """Read a file, without what stands between two lines of --- at its very start."""
+        """Read a file."""
+        return self.document(list(_markdown_blocks(self.text(file), place)), self.units, place)
+
+    def text(self, file: Source) -> str:
+        """Return the text of a file, without what stands between two --- at its very start."""
         lines = [line for _, line in file.lines()]
         ends = (i for i, line in enumerate(lines) if i and line.rstrip() in ("---", "..."))
         if lines and lines[0].rstrip() == "---":
             lines = lines[next(ends, -1) + 1 :]
-        return self.document(list(_markdown_blocks("\n".join(lines), place)), self.units, place)
+        return "\n".join(lines)
 
 
 def _markdown_blocks(text: str, place: Place) -> Iterator[Block]:

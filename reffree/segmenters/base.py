@@ -207,7 +207,12 @@ def directions(x: Floats) -> Floats:
     return x / np.where(length > 0, length, 1.0)
 
 
-def peaks_before(scores: Floats) -> Floats:
+def rises(scores: Floats) -> tuple[Floats, Floats]:
+    """How far scores rise from each one to the left and to the right, as long as none falls."""
+    return _peaks_before(scores) - scores, _peaks_before(scores[::-1])[::-1] - scores
+
+
+def _peaks_before(scores: Floats) -> Floats:
     """Score reached from each one by going left for as long as they do not fall."""
     if not len(scores):
         return scores

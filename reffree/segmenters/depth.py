@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from reffree.data.segmentation import Segmentation
-from reffree.segmenters.base import GapScorer, Inputs, directions, peaks_before, to_scale
+from reffree.segmenters.base import GapScorer, Inputs, directions, rises, to_scale
 from reffree.segmenters.selection import MIN_GAP, Candidates, Rule, select_above
 from reffree.util.arrays import Floats
 from reffree.util.bounds import Bounds, Positive
@@ -68,8 +68,7 @@ def depths_of(embeddings: ArrayLike, window: int) -> Floats:
     [0.0, 2.0, 0.0]
     """
     similarity = gap_similarities(embeddings, window)
-    left, right = peaks_before(similarity), peaks_before(similarity[::-1])[::-1]
-    depths = (left - similarity) + (right - similarity)
+    depths = np.add(*rises(similarity))
     return np.where(depths > ROUNDING, depths, 0.0)
 
 

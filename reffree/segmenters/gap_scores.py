@@ -13,8 +13,12 @@ from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import Vectors, corpus_vectors
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.segmenters.base import GapScorer, Inputs
-from reffree.segmenters.given import are_probabilities, refuse_dropped
-from reffree.segmenters.segment import SEGMENTERS, parse_segmenter
+from reffree.segmenters.segment import (
+    SEGMENTERS,
+    are_probabilities,
+    parse_segmenter,
+    refuse_dropped,
+)
 from reffree.segmenters.selection import Candidates, StaticSelection, select_above
 from reffree.segmenters.trained.folder import trained_encoding
 from reffree.util.arrays import Floats

@@ -7,7 +7,6 @@ it, and they refuse to work without gold.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -126,11 +125,10 @@ class RandomKnown(Segmenter):
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Scatter each document's number of gold boundaries."""
+        segments = inputs.gold_segments(self.name)
         return tuple(
-            _scattered(len(document.units), round(segments) - 1, inputs.rng(document.id, self.name))
-            for document, segments in zip(
-                inputs.corpus, inputs.gold_segments(self.name), strict=True
-            )
+            _scattered(len(each.units), round(k) - 1, inputs.rng(each.id, self.name))
+            for each, k in zip(inputs.corpus, segments, strict=True)
         )
 
 
@@ -213,19 +211,8 @@ def nearest_period(lengths: Sequence[int], n_boundaries: int) -> int:
     5
     """
     gaps = np.array(lengths) - 1
-
-    def count(period: int) -> int:
-        return int((gaps // period).sum())
-
-    # The count never rises with N: search for the first N with no more boundaries than asked for.
-    periods = range(1, int(gaps.max()) + 2)
-    at_most = periods[bisect_left(periods, -n_boundaries, key=lambda period: -count(period))]
-    if at_most == 1:
-        return 1
-    more = count(at_most - 1)
-    if more - n_boundaries > n_boundaries - count(at_most):
-        return at_most
-    return periods[bisect_left(periods, -more, key=lambda period: -count(period))]
+    counts = [int((gaps // period).sum()) for period in range(1, int(gaps.max()) + 2)]
+    return 1 + int(np.argmin(np.abs(np.array(counts) - n_boundaries)))
 
 
 def _periodic(n_units: int, period: int) -> Segmentation:

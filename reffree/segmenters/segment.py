@@ -8,13 +8,14 @@ from importlib import import_module
 from typing import Annotated, Unpack
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from reffree.data.corpus import Corpus
+from reffree.data.corpus import Corpus, keep_scores
+from reffree.data.filter import FilteredCorpus
 from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import Vectors, coming_spec, corpus_vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.segmenters.base import GapScorer, Inputs, Segmenter
-from reffree.segmenters.given import Given, are_probabilities, given_scores
 from reffree.segmenters.naive import arp_random_baselines
 from reffree.segmenters.selection import (
     Selection,
@@ -29,6 +30,9 @@ from reffree.util.declare import Option, declared
 from reffree.util.errors import InputError, OptionError, Place, listed
 from reffree.util.naming import parse_named, spelling_of
 from reffree.util.progress import Progress, no_progress
+
+Given = Mapping[str, Sequence[float]] | Sequence[Sequence[float]]
+"""Any scorer's gap scores: lists by document id, or in corpus order."""
 
 ARP_BASELINES = "arp_baselines"
 """Stands for the nine random systems of Ghinassi et al. (2024)."""
@@ -240,3 +244,40 @@ def _check_threshold(given: Mapping[str, tuple[Floats, ...]]) -> None:
                 remedy="name a rule, such as --select density:rate=0.1 or --select static:tau=2",
                 place=Place(system=name),
             )
+
+
+# Scores from elsewhere --------------------------------------------------------------------------
+
+
+def checked_scores(corpus: Corpus, name: str, scores: Given) -> tuple[list[float], ...]:
+    """Check scores of a corpus, lists or arrays; return them in its order."""
+    if isinstance(scores, Mapping):
+        return corpus.align_scores(name, {id: _plain(each) for id, each in scores.items()})
+    return corpus.align_scores(name, [_plain(each) for each in scores])
+
+
+def given_scores(part: FilteredCorpus, name: str, scores: Given) -> tuple[Floats, ...]:
+    """Check scores of a whole corpus, and carry them over to the units that take part."""
+    whole = checked_scores(part.whole, name, scores)
+    return tuple(
+        np.array(keep_scores(each, kept)) for each, kept in zip(whole, part.kept, strict=True)
+    )
+
+
+def _plain(values: Sequence[float]) -> Sequence[float]:
+    return values.tolist() if isinstance(values, np.ndarray) else values
+
+
+def are_probabilities(scores: Sequence[ArrayLike]) -> bool:
+    """Whether all scores lie between 0 and 1."""
+    return all(((np.asarray(each) >= 0) & (np.asarray(each) <= 1)).all() for each in scores)
+
+
+def refuse_dropped(options: EncoderOptions) -> None:
+    """Refuse to leave units out of scores that are to be kept: they are of all units' gaps."""
+    if options.dropped != "none":
+        raise OptionError(
+            f"scores to be kept, with {options.dropped} left out",
+            expected="a score for every gap of the corpus",
+            remedy="leave out --drop-backchannels and --drop-repeats",
+        )

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reffree.data.segmentation import Segmentation
-from reffree.segmenters.base import GapScorer, Inputs, peaks_before
+from reffree.segmenters.base import GapScorer, Inputs, rises
 from reffree.segmenters.selection import MIN_GAP, Candidates, select_above, select_top
 from reffree.util.arrays import Floats, Integers
 from reffree.util.bounds import Bounds, Count, Positive
@@ -99,10 +99,9 @@ class TextTiling(GapScorer):
         Of neighbouring equal scores only the middle one does; the others have 0.
         """
         level = np.round(smoothed(self._scores(terms), self.smoothing, self.rounds), DECIMALS)
-        left = np.round(peaks_before(level) - level, DECIMALS)
-        right = np.round(peaks_before(level[::-1])[::-1] - level, DECIMALS)
         is_middle = middles(level)
-        return np.where(is_middle, left, 0.0), np.where(is_middle, right, 0.0)
+        left, right = (np.where(is_middle, np.round(each, DECIMALS), 0.0) for each in rises(level))
+        return left, right
 
     def _scores(self, terms: Terms) -> Floats:
         block = self.block

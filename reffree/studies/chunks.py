@@ -1,14 +1,14 @@
-"""Score text splitters on plain text, and search their parameters without gold."""
+"""Score text splitters on documents, and search their parameters without gold."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Unpack
+from typing import Annotated, Any, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from reffree.chunkers.base import Chunker
 from reffree.chunkers.chunked import (
     ChunkReport,
-    PlainText,
     characters_a_chunk,
     check_sized,
     chunked,
@@ -24,29 +23,33 @@ from reffree.chunkers.chunked import (
     with_size,
 )
 from reffree.chunkers.libraries import ChonkieSemantic
-from reffree.chunkers.registry import CHUNKERS, FLAG, find_chunker
-from reffree.chunkers.sizes import KINDS, measure_chunks
+from reffree.chunkers.registry import CHUNKERS, FLAG, chunker_of
+from reffree.chunkers.sizes import CUT, measure_chunks, parts_of
+from reffree.chunkers.texts import PlainText
 from reffree.data.sentences import splitter
+from reffree.encoders.address import is_endpoint
 from reffree.encoders.base import encode_texts
 from reffree.encoders.embed import from_file
+from reffree.encoders.models import find_model
 from reffree.encoders.opening import open_encoder
 from reffree.encoders.options import EncoderOptions
-from reffree.evaluate.result import Field, Result, Table, columns, estimate
+from reffree.evaluate.result import DocumentText, Field, Result, Table, columns, estimate
 from reffree.evaluate.score import score
-from reffree.evaluate.table import ScoreTable, judged_by
-from reffree.formats import load, read_system, save
-from reffree.formats.source import Source, checked_name
+from reffree.evaluate.table import DECIMALS, PartScore, ScoreTable, judged_by, rounded
+from reffree.evaluate.verdict import Rivals, rank, tested
+from reffree.formats import read_system, save
 from reffree.statistics.losses import as_loss
+from reffree.statistics.paired import paired_tests
+from reffree.studies.chunks_texts import read_texts
 from reffree.studies.keywords import AverageOption, StudyKeywords, UnsegmentedOption, metric_option
 from reffree.studies.study import StudySettings
 from reffree.util.bounds import Bounds
 from reffree.util.declare import Option, declared
-from reffree.util.errors import InputError, OptionError, Place, listed
+from reffree.util.errors import InputError, OptionError, counted, listed
 from reffree.util.naming import parse_named, spelling_of
 
-CORPUS_ENDINGS = (".jsonl", ".ndjson", ".json")
-SEARCHED_BY = ("expected_pk",)
-"""Metrics of a search, unless others are named; it goes by the first of these or `expected_pk`."""
+RANKED_BY = "placement"
+METRICS = (RANKED_BY, "granularity", "expected_pk")
 
 CHARACTERS = (150, 200, 300, 400, 600, 800, 1200, 1600, 2400, 3200)
 """Sizes that a search tries, in characters."""
@@ -57,35 +60,58 @@ A_WORD = 5
 NEAR = 0.01
 """Settings whose score is this near to the best are named beside it."""
 
+TEXTS = 3
+"""Documents whose chunks the page shows."""
+
+MOSTLY = 0.1
+"""Share of chunks that merged, or are too long for the encoder, from which on it is said."""
+
 SIZES = (
     *columns("text", chunker="chunker"),
-    *columns("count", chunks="chunks"),
-    *columns("count", characters_p50="characters: 50 %", characters_p95="95 %"),
-    *columns("count", characters_max="most", tokens_p50="tokens: 50 %", tokens_p95="95 %"),
-    *columns("count", tokens_max="most"),
+    *columns("count", chunks="chunks", per_document="a document"),
+    *columns("count", tokens_mean="tokens: mean", tokens_p95="95 %", tokens_max="most"),
+    *columns("share", over_limit="not encoded whole"),
+    *columns("count", characters_mean="characters: mean", characters_p95="95 %"),
+    *columns("count", characters_max="most"),
     *columns("share", at_cap="at the cap"),
+    *columns("number", seconds="seconds"),
+)
+CUTS = (
+    *columns("text", "chunker"),
+    *(field for kind in CUT for field in columns("count", **{kind: kind, f"{kind}_cut": "cut"})),
+)
+STARTS = (
+    *columns("text", "chunker"),
+    *columns("count", "starts"),
+    *columns("share", inside="inside a unit"),
+    *columns("number", distance="moved by"),
+    *columns("count", furthest="at most", left_out="too far", merged="merged chunks"),
+    *columns("count", overlapping="overlapping", shared="characters shared"),
+    *columns("count", outside="units in no chunk"),
 )
 SETTING = (
     *columns("text", "corpus", "splitter", "setting"),
     *columns("number", size="characters a chunk"),
     *columns("count", "segments"),
 )
-CUT = (
-    *columns("text", "chunker"),
-    *(
-        field
-        for kind in KINDS
-        for field in columns("count", **{f"{kind}_cut": f"{kind} cut", kind: "of"})
-    ),
-)
+READING = {
+    "placement": "Where chunks start: 0 is what blind cuts of the same sizes in characters get, 1 "
+    "the best that is possible with as many chunks; it says nothing of how many there are.",
+    "granularity": "Chunks by the number of topics that the text suggests.",
+    "segments": "Chunks whose starts were moved to the same unit are one segment.",
+    "at_cap": "Chunks of at least 95 % of the size that was asked for.",
+    "over_limit": "Chunks of more tokens than the encoder reads; the rest is not encoded.",
+    "inside": "Starts of chunks within a sentence, or within a block of code, a table or a list.",
+    "distance": "Characters by which starts were moved to the nearest unit's, on average.",
+    "size": "Characters of the texts by the number of chunks.",
+}
 
 
 @declared
 def chunks(
-    texts: Sequence[str | Path] | Mapping[str, str],
-    *,
+    texts: object,
     chunkers: Annotated[
-        Sequence[str],
+        Sequence[Any],
         Option(
             "A chunker, such as chonkie:sentence,chunk_size=500: langchain:recursive, :character; "
             "chonkie:recursive, :token, :sentence, :semantic; semantic-text-splitter; "
@@ -93,10 +119,11 @@ def chunks(
             "be repeated.",
             flag="--chunker",
             metavar="SPEC",
-            check=find_chunker,
+            check=chunker_of,
             names="chunkers",
         ),
     ] = (),
+    *,
     values: Annotated[
         Sequence[str],
         Option(
@@ -111,10 +138,7 @@ def chunks(
     language: Annotated[str, Option("Of the text, to split sentences.", metavar="CODE")] = "en",
     metrics: Annotated[
         Sequence[str],
-        metric_option(
-            "As in reffree score; may be repeated.",
-            default="those of reffree score; of a search, expected_pk",
-        ),
+        metric_option("As in reffree score; may be repeated.", default=", ".join(METRICS)),
     ] = (),
     null: Annotated[
         int, Bounds(0), Option("Random arrangements to hold every score against, for p.")
@@ -129,6 +153,7 @@ def chunks(
         str | None,
         Option("Your vectors instead of an encoder's: .npz by document id.", metavar="FILE"),
     ] = None,
+    fail_under: Mapping[str, float] | None = None,
     save_corpus: Annotated[
         str | None,
         Option(
@@ -139,25 +164,29 @@ def chunks(
     ] = None,
     **keywords: Unpack[StudyKeywords],
 ) -> Result:
-    """Score text splitters on plain text, without gold labels, or search their parameters.
+    """Score text splitters on documents, without gold labels, or search their parameters.
 
-    TEXT is the plain text of one document (- is standard input) or a corpus (.jsonl), whose units
-    stay as they are. Sentences become units, every --chunker a system: a chunk's start moves to the
-    nearest sentence's, and overlapping chunks count by their starts. Further tables have chunks'
-    sizes, how many are at 95 % of the cap, and what they cut apart. With --values chunkers are
-    tried with several settings and the best by expected_pk is named; those that cut the texts alike
-    are scored once. Chosen on the texts it is judged by, the best score flatters.
+    TEXT is a file (- is standard input), a folder or a pattern: .md, .rst, .txt, .html, .docx,
+    .pdf, or a corpus (.jsonl), whose units stay. Sentences, headings, code, tables and lists are
+    units, every --chunker a system, whose starts move to the nearest unit's. Chunkers are ranked by
+    placement: 0 is what blind cuts of the same sizes get, 1 the best possible with as many chunks.
 
     These scores do not predict retrieval quality: the HOPE study (arXiv 2505.02171) found that
     concept unity within chunks had minimal impact on it.
 
     \b
-    reffree chunks a.txt --chunker langchain:recursive,chunk_size=1000
+    reffree chunks docs/ --chunker langchain:recursive,chunk_size=1000
     reffree chunks a.txt --chunker langchain:recursive --values chunk_size=200,400
     reffree chunks a.txt b.txt --chunker my_module:my_function
 
     A function takes the text and returns its chunks, as strings or (start, end) in characters.
-    Libraries are installed apart; plain text needs sentencex.
+    Libraries are installed apart, those for .html, .docx and .pdf with reffree[documents].
+
+    Args:
+        texts: a path, a text, several of either, or texts by name.
+        chunkers: as on the command line; or splitters of LangChain, LlamaIndex, chonkie or
+            semantic-text-splitter, or functions of a text.
+        fail_under: limits by metric; the setting ``worse`` of the result says who is beyond one.
     """  # noqa: D301  (click reads the backslash)
     settings = StudySettings(**keywords)
     bases = _find_chunkers(chunkers)
@@ -171,78 +200,115 @@ def chunks(
                 "values beside an equal size", expected="one of the two", remedy="leave one out"
             )
     made = _with_encoder(made, settings, embeddings)
-    read, notes = _read_texts(texts)
+    read, notes = read_texts(texts, settings.progress)
     if equal_size is not None:
-        made = [with_characters(each, read, equal_size) for each in made]
-        notes += [
-            f"{spelling_of(each)}: {characters_a_chunk(each, read):,.0f} characters a chunk, where "
-            f"{equal_size:,} were asked for."
-            for each in made
-        ]
-    corpus, reports = chunked(read, made, language)
+        made, sized = _of_equal_size(made, read, equal_size)
+        notes += sized
+    units = [text.units(language) for text in read]
+    corpus, reports = chunked(read, units, made, settings.progress)
     if wanted:
         made, alike = _distinct(made, reports)
         corpus = corpus.only_systems([name for name in corpus[0].systems if name not in alike])
         notes += alike.values()
-    else:
-        notes += [f"{name}: {report.snap}." for name, report in reports.items()]
     notes += _remarks(bases if wanted else made)
     for name, file in (systems or {}).items():
         corpus = read_system(file, name, corpus)
     if save_corpus is not None:
         save(corpus, save_corpus, format="jsonl")
+    asked = {_by_characters(metric): metric for metric in metrics or METRICS}
     table = score(
         replace(corpus, notes=tuple(notes)),
-        metrics=list(metrics) or (list(SEARCHED_BY) if wanted else None),
+        metrics=list(asked),
         embeddings=None if embeddings is None else from_file(corpus, Path(embeddings)),
         null=null,
         unsegmented=unsegmented,
         average=average,
+        per_document=True,
         **keywords,
     )
-    sized = _measure(made, read, reports, settings, is_counted=embeddings is None)
+    table = _renamed(table, asked)
+    by = next((m for m in table.metrics if m.split(":")[0] == RANKED_BY), judged_by(table.metrics))
+    table = table.sorted_by(by)
+    counter, limit = _token_counter(settings) if embeddings is None else (None, None)
+    parts = [parts_of(t.text, t.blocks, own) for t, own in zip(read, units, strict=True)]
+    measured = []
+    order = [row.system for row in table.systems]
+    for each in sorted(made, key=lambda each: order.index(spelling_of(each))):
+        report = reports[spelling_of(each)]
+        found = [t.text[a:b] for t, cut in zip(read, report.cuts, strict=True) for a, b in cut]
+        tokens = None if counter is None else counter(found)
+        plain = [text.text for text in read]
+        row = measure_chunks(each, plain, report.cuts, parts, tokens, limit)
+        about = {"chunker": spelling_of(each), "seconds": report.seconds}
+        about["size"] = sum(map(len, plain)) / report.snap.chunks
+        measured.append({**report.snap.row, **row, **about})
+    curve = _curve(table, made, by, measured)
+    if wanted and not curve:
+        raise InputError(
+            f"no chunker with a defined {by}",
+            expected="texts of three sentences or more, in two chunks or more",
+            remedy="take longer texts, or smaller chunks",
+        )
+    rivals = _rivals(table, by, settings.seed)
+    verdict = (
+        _describe_search(curve, by, table) if wanted else _recommend(table, rivals, measured, limit)
+    )
+    fields = (*SETTING, *estimate("value", by))
     tables = [
-        Table.of("systems", "Splitters as systems", *_system_rows(table)),
-        Table.of("sizes", "Sizes of chunks: 50 % and 95 % have at most", SIZES, sized),
+        Table.of("curve", f"{by} of every setting", fields, curve, shown=bool(wanted)),
+        Table.of("systems", f"Chunkers, best first by {by}", *_system_rows(table)),
+        _table("sizes", "Sizes of chunks, and seconds to make them", SIZES, measured),
+        _table("starts", "Where chunks start", STARTS, measured),
+        _table("cut", "What no chunk holds whole", CUTS, measured),
     ]
-    if any(row[kind] for row in sized for kind in KINDS):
-        tables.append(Table.of("cut", "What no chunk holds whole", CUT, sized))
-    verdict, chosen = table.verdict, {}
-    if wanted:
-        n_characters = sum(len(text.text) for text in read)
-        sizes = {name: n_characters / report.snap.chunks for name, report in reports.items()}
-        curve, best = _search(table, made, sizes)
-        verdict, chosen = tuple(_describe_search(curve, best, table)), {"best": best["setting"]}
-        fields = (*SETTING, *estimate("value", judged_by(table.metrics)))
-        tables.insert(0, Table.of("curve", "Score of every setting", fields, curve))
     return Result(
         command="chunks",
-        question="Which setting of the splitters is best?"
+        question="Which setting of the chunkers is best?"
         if wanted
-        else "How good are these splitters?",
-        verdict=verdict,
+        else "Which chunker cuts where the text does?",
+        verdict=tuple(verdict),
         signature=f"{table.signature}|{_versions(made, read, language)}",
-        settings=chosen,
+        settings={
+            "chunkers": [spelling_of(each) for each in bases],
+            "best": next(iter(rivals.values), None),
+            "worse": table.worse_than(fail_under or {}),
+        },
         corpora=({"name": "texts", **table.corpus},),
         tables=tuple(tables),
         notes=table.notes,
-        reading={
-            "segments": "Chunks whose starts were moved to the same sentence are one segment.",
-            "at_cap": "Chunks of at least 95 % of the size that was asked for.",
-            "size": "Characters of the texts by the number of chunks.",
-        },
+        reading=READING,
+        texts=tuple(
+            DocumentText(
+                corpus="texts",
+                id=document.id,
+                units=document.units,
+                systems={name: found.masses for name, found in document.segmentations.items()},
+            )
+            for document in list(corpus)[:TEXTS]
+        ),
     )
 
 
-def _find_chunkers(specs: Sequence[str]) -> list[Chunker]:
-    """Make the chunkers, at least one, each once."""
+def _table(name: str, title: str, fields: Sequence[Field], rows: Sequence[dict[str, Any]]) -> Table:
+    """Make a table of which columns of nothing but zeros and undefined values are not shown."""
+    is_empty = {f.name: not any(row[f.name] for row in rows) for f in fields}
+    hidden = [replace(f, label="") if is_empty[f.name] else f for f in fields]
+    return Table.of(name, title, hidden, rows)
+
+
+def _find_chunkers(given: Sequence[object]) -> list[Chunker]:
+    """Make the chunkers, at least one, each once; splitters of one name are numbered."""
     found: dict[str, Chunker] = {}
-    for spec in specs:
-        chunker = find_chunker(spec)
-        if spelling_of(chunker) in found:
+    for one in given:
+        chunker = chunker_of(one)
+        name = spelling_of(chunker)
+        if name in found and isinstance(one, str):
             raise OptionError(
-                f"{FLAG} {spec} twice", expected="each chunker once", remedy="leave one out"
+                f"{FLAG} {one} twice", expected="each chunker once", remedy="leave one out"
             )
+        if name in found:
+            n = sum(each.name.startswith(chunker.name) for each in found.values()) + 1
+            chunker = replace(cast(Any, chunker), name=f"{chunker.name} ({n})")
         found[spelling_of(chunker)] = chunker
     if not found:
         raise OptionError(
@@ -339,6 +405,26 @@ def _sizes(base: Chunker) -> list[str]:
     return found
 
 
+def _of_equal_size(
+    chunkers: Sequence[Chunker], texts: Sequence[PlainText], characters: int
+) -> tuple[list[Chunker], list[str]]:
+    """Give all the size at which they have so many characters a chunk; say what came out."""
+    found: dict[str, Chunker] = {}
+    notes = []
+    for chunker in chunkers:
+        sized = with_characters(chunker, texts, characters)
+        name = spelling_of(sized)
+        if name in found:
+            notes.append(f"{spelling_of(chunker)} is {name}, too, at this size: scored once.")
+            continue
+        found[name] = sized
+        notes.append(
+            f"{name}: {characters_a_chunk(sized, texts):,.0f} characters a chunk, where "
+            f"{characters:,} were asked for."
+        )
+    return list(found.values()), notes
+
+
 def _distinct(
     chunkers: Sequence[Chunker], reports: Mapping[str, ChunkReport]
 ) -> tuple[list[Chunker], dict[str, str]]:
@@ -353,58 +439,6 @@ def _distinct(
     return list(first.values()), alike
 
 
-def _read_texts(
-    texts: Sequence[str | Path] | Mapping[str, str],
-) -> tuple[list[PlainText], list[str]]:
-    """Read one document per file, or those of a corpus, and what there is to note about the files.
-
-    Documents are called by their files without folder and extension, where that keeps them apart.
-    """
-    if isinstance(texts, Mapping):
-        return [PlainText(id, text, Place(document=id)) for id, text in texts.items()], []
-    paths = [str(path) for path in texts]
-    if not paths or paths.count("-") > 1:
-        raise OptionError(
-            "standard input (-) twice" if paths else "no text",
-            expected="files of text, or corpora",
-            remedy="name each once",
-        )
-    sources = [Source(path) for path in paths]
-    ids = [source.stem for source in sources]
-    if len(set(ids)) < len(ids):
-        ids = [checked_name(source.name, source.place()) for source in sources]
-    found: list[PlainText] = []
-    notes: list[str] = []
-    for id, source, path in zip(ids, sources, paths, strict=True):
-        if source.suffix in CORPUS_ENDINGS:
-            corpus = load(path)
-            found += [PlainText.of(document) for document in corpus]
-            notes += corpus.notes
-            notes.append(f"{path}: a corpus; its units stay as they are, joined by line breaks.")
-        else:
-            text = "\n".join(line for _, line in source.lines())
-            _refuse_json(text, source.place())
-            found.append(PlainText(id, text, source.place()))
-            notes += source.notes
-    return found, notes
-
-
-def _refuse_json(text: str, place: Place) -> None:
-    """Refuse a corpus that was to be read as prose."""
-    first = text.lstrip()[:1] == "{" and text.lstrip().splitlines()[0]
-    try:
-        found = json.loads(first) if first else None
-    except ValueError:
-        return  # prose, or code
-    if isinstance(found, dict):
-        raise InputError(
-            "JSON, one object a line",
-            expected="plain text, or a corpus whose file is called .jsonl",
-            remedy="name the file so, or take the text out of it",
-            place=place,
-        )
-
-
 def _remarks(chunkers: Sequence[Chunker]) -> list[str]:
     """Say what a reader of chunkers' scores must know."""
     remarks: dict[str, list[str]] = {}
@@ -414,27 +448,58 @@ def _remarks(chunkers: Sequence[Chunker]) -> list[str]:
     return [f"{', '.join(names)}: {remark}." for remark, names in remarks.items()]
 
 
-def _measure(
-    chunkers: Sequence[Chunker],
-    texts: Sequence[PlainText],
-    reports: Mapping[str, ChunkReport],
+def _by_characters(metric: str) -> str:
+    """Return placement with sizes in characters, any other metric as it is."""
+    name, _, options = metric.partition(":")
+    if name != RANKED_BY or "sizes=" in options:
+        return metric
+    return f"{name}:{','.join(filter(None, [options, 'sizes=characters']))}"
+
+
+def _renamed(table: ScoreTable, names: Mapping[str, str]) -> ScoreTable:
+    """Call metrics of a table as they were asked for."""
+
+    def called(row: Any) -> Any:  # noqa: ANN401  (of systems or of documents)
+        return replace(row, metrics={names.get(m, m): s for m, s in row.metrics.items()})
+
+    return replace(
+        table,
+        systems=tuple(map(called, table.systems)),
+        documents=tuple(map(called, table.documents or ())),
+        incomparable=frozenset(names.get(m, m) for m in table.incomparable),
+    )
+
+
+def _token_counter(
     options: EncoderOptions,
-    *,
-    is_counted: bool,
-) -> list[dict[str, Any]]:
-    """Sizes of every chunker's chunks, tokens as the encoder counts them, where there is one."""
-    # The cache leaves the model unopened, a server counts for itself.
-    encoder = open_encoder(replace(options, cache=False)) if is_counted else None
-    count = getattr(encoder, "count_tokens", None)
-    plain = [text.text for text in texts]
-    rows = []
-    for chunker in chunkers:
-        cuts = reports[spelling_of(chunker)].cuts
-        found = [text[a:b] for text, cut in zip(plain, cuts, strict=True) for a, b in cut]
-        tokens = None if count is None else list(count(tuple(found)))
-        measured = measure_chunks(chunker, plain, cuts, tokens)
-        rows.append({"chunker": spelling_of(chunker), **measured})
-    return rows
+) -> tuple[Callable[[Sequence[str]], list[int]] | None, int | None]:
+    """Return what counts tokens as the encoder does, and how many it reads; None where unknown.
+
+    A tokenizer's file is enough, so that cached vectors need no model.
+    """
+    if is_endpoint(options.model):
+        return None, None  # a server counts for itself
+    folder = find_model(
+        options.model,
+        offline=options.offline,
+        settings=options.model_settings,
+        check_weights=False,
+    )
+    limit, file = folder.spec.max_length, folder.path / "tokenizer.json"
+    if not file.exists():
+        encoder = open_encoder(replace(options, cache=False))
+        return getattr(encoder, "count_tokens", None), limit
+    import tokenizers  # comes with transformers, which takes seconds to import
+
+    tokenizer = tokenizers.Tokenizer.from_file(str(file))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    prompt = folder.spec.prompt
+
+    def count(texts: Sequence[str]) -> list[int]:
+        return [len(each.ids) for each in tokenizer.encode_batch([prompt + t for t in texts])]
+
+    return count, limit
 
 
 def _system_rows(table: ScoreTable) -> tuple[list[Field], list[dict[str, Any]]]:
@@ -456,50 +521,114 @@ def _system_rows(table: ScoreTable) -> tuple[list[Field], list[dict[str, Any]]]:
     return fields, rows
 
 
-def _search(
-    table: ScoreTable, chunkers: Sequence[Chunker], sizes: Mapping[str, float]
-) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return a row per setting with a score, by the metric that is judged by, and the best."""
-    metric = judged_by(table.metrics)
+def _curve(
+    table: ScoreTable, chunkers: Sequence[Chunker], metric: str, sizes: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return a row per setting that has a score, in the order in which they were given."""
     found = {row.system: row for row in table.systems}
+    size_of = {row["chunker"]: row["size"] for row in sizes}
     rows = []
     for chunker in chunkers:
         name = spelling_of(chunker)
-        score, n_segments = found[name].metrics[metric], found[name].segments
+        score = found[name].metrics[metric]
         if score.value is not None:
             row: dict[str, Any] = {"corpus": "texts", "splitter": chunker.name, "setting": name}
-            row |= {"size": sizes[name], "segments": n_segments}
+            row |= {"size": size_of[name], "segments": found[name].segments}
             rows.append(row | {"value": score.value, "value_ci": score.ci})
-    if not rows:
-        raise InputError(
-            f"no setting with a defined {metric}",
-            expected="a text of three sentences or more",
-            remedy="search on longer texts",
+    return rows
+
+
+def _rivals(table: ScoreTable, metric: str, seed: int) -> Rivals:
+    """Rank the systems by a metric, and hold the best against each of the others."""
+    score = table.systems[0].metrics[metric]
+    values = {row.system: rounded(row.metrics[metric].value) for row in table.systems}
+    rivals = rank(metric, score.direction, values)
+    order = list(rivals.values)
+    if len(order) < 2:
+        return rivals
+    cells: dict[str, list[PartScore]] = {system: [] for system in values}
+    for document in table.documents or ():
+        cells[document.system].append(document.metrics[metric])
+    shown = [[np.nan if c.value is None else c.value for c in cells[system]] for system in order]
+    weights = [[1.0 if c.weight is None else c.weight for c in cells[system]] for system in order]
+    pairs = [(i, 0) for i in range(1, len(order))]
+    tests = paired_tests(
+        np.round(shown, DECIMALS), np.array(weights), pairs, np.random.default_rng(seed)
+    )
+    return tested(rivals, dict(zip(order[1:], tests, strict=True)))
+
+
+def _recommend(
+    table: ScoreTable, rivals: Rivals, measured: Sequence[dict[str, Any]], limit: int | None
+) -> Iterator[str]:
+    """Say which chunker to take, and what speaks against it."""
+    if rivals.best is None:
+        yield f"{rivals.metric} is undefined for every chunker on these texts."
+        return
+    yield from table.verdict if rivals.metric == judged_by(table.metrics) else rivals.sentences()
+    value = rivals.values[rivals.best]
+    if rivals.metric == RANKED_BY:
+        yield (
+            "0 is what blind cuts of the same sizes get, 1 the best that is possible with as many."
+            if value > 0
+            else "Blind cuts of the same sizes do as well."
         )
-    direction = table.systems[0].metrics[metric].direction
-    return rows, min(rows, key=lambda row: as_loss(row["value"], direction))
+    row_of = {row["chunker"]: row for row in measured}
+    rivalling = [rivals.best]
+    if rivals.unlike is not None:
+        rivalling = [name for name in rivals.values if name not in rivals.unlike]
+    rows = [row_of[name] for name in rivalling if name in row_of]
+    if len(rows) > 1:
+        least = min(rows, key=lambda row: row["inside"] or 0.0)
+        yield (
+            f"Of those that cannot be told apart, {least['chunker']} starts the fewest chunks "
+            f"inside a unit: {least['inside'] or 0.0:.1%}."
+        )
+    elif rows and len(rivals.values) > 1 and value > 0 and rivals.unlike is not None:
+        yield f"Take {rivals.best}."
+    for row in rows[:1]:
+        if (share := row["over_limit"] or 0) >= MOSTLY:
+            yield (
+                f"{share:.0%} of {row['chunker']}'s chunks are longer than the {limit} tokens that "
+                "the encoder reads, and lose their ends in it."
+            )
+        if row["merged"] >= MOSTLY * row["chunks"]:
+            yield (
+                f"{row['merged']:,} of its {counted(row['chunks'], 'chunk')} start within the same "
+                "unit as another, and are judged as one."
+            )
 
 
 def _describe_search(
-    curve: Sequence[dict[str, Any]], best: dict[str, Any], table: ScoreTable
+    curve: Sequence[dict[str, Any]], metric: str, table: ScoreTable
 ) -> Iterator[str]:
-    """Name the best setting and those near it; say where the search ended too early."""
-    metric = judged_by(table.metrics)
-    is_lower = as_loss(1.0, table.systems[0].metrics[metric].direction) > 0
-    worst = (max if is_lower else min)(curve, key=lambda row: row["value"])
-    low, high = ("lowest", "highest") if is_lower else ("highest", "lowest")
-    yield (
-        f"{best['setting']} has the {low} {metric}, {best['value']:.3f}, of {len(curve)} settings; "
-        f"the {high} is {worst['value']:.3f} ({worst['setting']}). It was chosen on these texts, "
-        "so its score flatters."
+    """Name the best setting and those near it; an end of the range is no optimum."""
+    direction = table.systems[0].metrics[metric].direction
+    order = sorted(curve, key=lambda row: as_loss(row["value"], direction))
+    best, worst = order[0], order[-1]
+    low, high = ("highest", "lowest") if direction == "higher" else ("lowest", "highest")
+    numbers = (
+        f"{best['value']:.3f} at {best['setting']}, of {len(curve)} settings; the {high} is "
+        f"{worst['value']:.3f} ({worst['setting']})"
     )
-    others = [row for row in curve if row is not best]
-    if near := [row["setting"] for row in others if abs(row["value"] - best["value"]) <= NEAR]:
+    sizes = sorted(row["size"] for row in curve if row["splitter"] == best["splitter"])
+    if len(sizes) > 1 and best["size"] in (sizes[0], sizes[-1]):
+        end, beyond = ("finest", "smaller") if best["size"] == sizes[0] else ("coarsest", "larger")
+        yield (
+            f"No optimum within the range: the {low} {metric}, {numbers}, is at its {end} end: try "
+            f"{beyond} sizes before you take it."
+        )
+    else:
+        yield f"{best['setting']} is best: the {low} {metric} is {numbers}."
+    yield "It was chosen on these texts, so its score flatters."
+    found = [(row.metrics.get("granularity"), row.system) for row in table.systems]
+    grains = [(cell.value, name) for cell, name in found if cell is not None and cell.value]
+    if grains:
+        factor, nearest = min(grains, key=lambda grain: abs(math.log(grain[0])))
+        yield f"{nearest} is nearest to as many chunks as the text suggests: {factor:.1f} times."
+    near = [row["setting"] for row in order[1:] if abs(row["value"] - best["value"]) <= NEAR]
+    if near:
         yield f"Within {NEAR:g} of it: {listed(near)}."
-    of_splitter = sorted(row["size"] for row in curve if row["splitter"] == best["splitter"])
-    if len(of_splitter) > 2 and best["size"] in (of_splitter[0], of_splitter[-1]):
-        end = "finest" if best["size"] == of_splitter[0] else "coarsest"
-        yield f"It is the {end} that was tried: what lies beyond may be better."
     if any("rests on the prior" in note for note in table.notes):
         yield "The texts say too little to choose: what is assumed of segments' lengths chose."
 

@@ -30,9 +30,8 @@ from reffree.segmenters.segment import ARP_BASELINES, segment
 from reffree.statistics.coefficients import MIN_SYSTEMS
 from reffree.statistics.losses import MeanOverDocuments, SystemLosses
 from reffree.statistics.meta_evaluation import MetaEvaluation
-from reffree.statistics.resampling import Counts
 from reffree.studies.study import CorpusPart, StudiedCorpus, StudySettings
-from reffree.util.arrays import Booleans, Floats, Integers
+from reffree.util.arrays import Booleans, Floats
 from reffree.util.seeds import rng_for
 
 Pool = Literal["independent", "cohesion"]
@@ -301,18 +300,3 @@ def negated(sentinel: str) -> str:
     Tests take a sentinel the way round in which it correlates positively.
     """
     return f"-{sentinel}"
-
-
-class SystemSubset:
-    """A metric's losses of some of the systems."""
-
-    def __init__(self, losses: SystemLosses, rows: Integers) -> None:
-        """Keep the systems with these numbers."""
-        self._losses = losses
-        self._rows = rows
-        self.values: Floats = losses.values[rows]
-        self.contributions: Floats = losses.contributions[rows]
-
-    def over(self, counts: Counts) -> Floats:
-        """System scores over resampled documents."""
-        return self._losses.over(counts)[:, self._rows]

@@ -31,7 +31,7 @@ from reffree.segmenters.gap_scores import (
     gap_scores_of,
     parse_scored_method,
 )
-from reffree.segmenters.given import given_scores
+from reffree.segmenters.segment import given_scores
 from reffree.segmenters.selection import speaker_candidates
 from reffree.statistics.coefficients import correlation
 from reffree.statistics.resampling import MIN_DOCUMENTS, percentile_interval, resampled_documents

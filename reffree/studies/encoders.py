@@ -28,7 +28,7 @@ from reffree.evaluate.result import Field, Result, Table, columns, estimate
 from reffree.statistics.meta_evaluation import MetaEvaluation
 from reffree.statistics.significance import benjamini_hochberg
 from reffree.studies.correlate import ALPHA, case_settings, check_cases, correlation_result
-from reffree.studies.correlate_pool import Case, CaseSettings, SystemSubset, make_cases, score_case
+from reffree.studies.correlate_pool import Case, CaseSettings, make_cases, score_case
 from reffree.studies.diagnose_vectors import VectorShape, directions
 from reffree.studies.keywords import CorrelationKeywords, EncodersOption
 from reffree.util.arrays import mean_defined
@@ -188,12 +188,13 @@ def _agreement_table(cases: Cases, settings: CaseSettings) -> Table:
     """Kendall of the rankings of the same systems under two encoders."""
     rows = []
     names, corpora = (dict.fromkeys(names) for names in zip(*cases, strict=True))
-    for corpus, (a, b) in product(corpora, combinations(names, 2)):
+    for corpus in corpora:
+        first = cases[next(iter(names)), corpus]
         # Cohesion-seeking systems were made with each encoder and are not the same ones.
-        shared = [m.system for m in cases[a, corpus].members if m.kind != "cohesion"]
-        for metric in cases[a, corpus].free:
-            parts = {e: _subset(cases[e, corpus], metric, shared) for e in (a, b)}
-            found = _evaluate(parts, settings).corpus(a, b, "kendall")
+        shared = np.flatnonzero([member.kind != "cohesion" for member in first.members])
+        evaluation = _evaluate(cases, corpus, settings).among(shared)
+        for (a, b), metric in product(combinations(names, 2), first.free):
+            found = evaluation.corpus(f"{metric} ({a})", f"{metric} ({b})", "kendall")
             rows.append((corpus, a, b, metric, found.value, found.ci, found.systems))
     kendall = estimate("kendall", "Kendall", ci="ci", ci_label="")
     fields = (*PAIR, *kendall, Field("n_systems", "systems", "count"))
@@ -209,13 +210,8 @@ def _difference_table(cases: Cases, settings: CaseSettings) -> Table:
     names, corpora = (dict.fromkeys(names) for names in zip(*cases, strict=True))
     for corpus in corpora:
         first = cases[next(iter(names)), corpus]
-        shared = [m.system for m in first.members if m.is_in("independent")]
-        parts: dict[str, SystemSubset] = {}
-        for encoder in names:
-            case = cases[encoder, corpus]
-            parts |= {f"{m} ({encoder})": _subset(case, m, shared) for m in case.free}
-            parts |= {gold: _subset(case, gold, shared) for gold in case.gold}
-        evaluation = _evaluate(parts, settings)
+        shared = np.flatnonzero([member.is_in("independent") for member in first.members])
+        evaluation = _evaluate(cases, corpus, settings).among(shared)
         for (a, b), metric, gold in product(combinations(names, 2), first.free, first.gold):
             found = evaluation.corpus_difference(
                 f"{metric} ({a})", f"{metric} ({b})", gold, "pearson"
@@ -236,16 +232,18 @@ def _difference_table(cases: Cases, settings: CaseSettings) -> Table:
     return Table.of("differences", title, fields, made)
 
 
-def _subset(case: Case, metric: str, systems: Sequence[str]) -> SystemSubset:
-    """Losses of a metric of some of the systems, in this order."""
-    place = list(case.corpus.hypotheses)
-    at = np.array([place.index(system) for system in systems], dtype=np.int64)
-    return SystemSubset(case.losses[metric], at)
+def _evaluate(cases: Cases, corpus: str, settings: CaseSettings) -> MetaEvaluation:
+    """Put the metrics of all encoders side by side, as ``metric (encoder)``, and gold-based ones.
 
-
-def _evaluate(parts: Mapping[str, SystemSubset], settings: CaseSettings) -> MetaEvaluation:
+    Systems stand in one order under every encoder, though cohesion-seeking ones were made with it.
+    """
+    own = {encoder: case for (encoder, name), case in cases.items() if name == corpus}
+    losses = {
+        f"{m} ({encoder})": case.losses[m] for encoder, case in own.items() for m in case.free
+    }
+    losses |= {gold: case.losses[gold] for case in own.values() for gold in case.gold}
     rng = partial(rng_for, settings.seed)
-    return MetaEvaluation(parts, rng=rng, resamples=settings.resamples)
+    return MetaEvaluation(losses, rng=rng, resamples=settings.resamples)
 
 
 def _cross_table(cases: Cases, settings: CaseSettings) -> Table:

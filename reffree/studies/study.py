@@ -29,7 +29,7 @@ from reffree.evaluate.trained_scorers import check_scorers
 from reffree.formats import read_scores
 from reffree.metrics.gold.agreement import with_central_gold
 from reffree.segmenters.base import Segmenter
-from reffree.segmenters.given import Given, checked_scores
+from reffree.segmenters.segment import Given, checked_scores
 from reffree.util.errors import InputError, OptionError, UnknownNameError
 from reffree.util.progress import Progress, no_progress
 

@@ -105,8 +105,8 @@ def options_of(function: Callable[..., Any]) -> tuple[OptionOf, ...]:
             for key, hint in get_type_hints(shared, include_extras=True).items():
                 beside = option_in(hint)
                 found.append((key, hint, None if beside is None else beside.initial))
-        elif parameter.kind is parameter.KEYWORD_ONLY:
-            found.append((name, hints[name], parameter.default))
+        else:
+            found.append((name, hints.get(name), parameter.default))
     return tuple(
         OptionOf(name, hint, default, option)
         for name, hint, default in found
@@ -123,8 +123,10 @@ def declared(function: Callable[P, R]) -> Callable[P, R]:
     @wraps(function)
     def checked(*args: P.args, **keywords: P.kwargs) -> R:
         _refuse_unknown(function, keywords)
-        settings = validate_options(function, keywords)
-        result = function(*args, **{**keywords, **settings})
+        by_place = dict(zip(inspect.signature(function).parameters, args, strict=False))
+        settings = validate_options(function, {**keywords, **by_place})
+        by_name = {name: value for name, value in settings.items() if name not in by_place}
+        result = function(*args, **{**keywords, **by_name})
         if is_dataclass(result) and not isinstance(result, type) and hasattr(result, "settings"):
             given = {option.name: option.default for option in options_of(function)} | settings
             echo = {n: _plain(value) for n, value in given.items() if value is not MISSING}

@@ -15,7 +15,6 @@ import semantic_text_splitter
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from reffree.chunkers.chunked import PlainText, chunked, sentences
 from reffree.chunkers.libraries import (
     ChonkieRecursive,
     ChonkieSemantic,
@@ -30,9 +29,9 @@ from reffree.chunkers.libraries import (
 )
 from reffree.chunkers.registry import CHUNKERS, FunctionChunker, find_chunker
 from reffree.chunkers.snap import snap
-from reffree.util.errors import OptionError, Place, UnknownNameError
+from reffree.util.errors import OptionError, UnknownNameError
 from reffree.util.naming import settings_of, spelling_of
-from tests.chunkers.texts import AWKWARD, PROSE, odd_texts, squeezed
+from tests.chunkers.texts import AWKWARD, PROSE, cut, odd_texts, plain, squeezed, unit_spans
 from tests.helpers import refusal
 from tests.properties import examples
 
@@ -70,8 +69,8 @@ def test_libraries_cut_awkward_texts(chunker):
     for name, text in AWKWARD.items():
         spans = chunker(text)
         assert squeezed("".join(text[a:b] for a, b in spans)) == squeezed(text), name
-        segmentation, report = snap(spans, sentences(text))
-        assert segmentation.n_units == len(sentences(text)), name
+        segmentation, report = snap(spans, unit_spans(text))
+        assert segmentation.n_units == len(unit_spans(text)), name
         assert report.outside == 0, name
 
 
@@ -81,7 +80,7 @@ def test_libraries_cut_odd_texts(text, chunker):
     assume(text.strip())
     spans = chunker(text)
     assert squeezed("".join(text[a:b] for a, b in spans)) == squeezed(text)
-    assert snap(spans, sentences(text))[0].n_units == len(sentences(text))
+    assert snap(spans, unit_spans(text))[0].n_units == len(unit_spans(text))
 
 
 def langchain(kind, **options):
@@ -201,7 +200,7 @@ def test_semantic_chunks_are_cut_by_the_given_vectors():
 )
 def test_a_missing_library_is_named_with_its_command(monkeypatch, module, package, chunker):
     monkeypatch.setitem(sys.modules, module, None)
-    said = refusal(chunked, [PlainText("a", PROSE, Place(file="a.txt"))], [chunker])
+    said = refusal(cut, [plain(PROSE)], [chunker])
     assert "pip install " in said
     assert package in said
     user = "reffree chunks" if module == "sentencex" else chunker.name
@@ -280,7 +279,7 @@ def test_functions_of_any_module(tmp_path, monkeypatch):
     )
     monkeypatch.syspath_prepend(tmp_path)
     strings, spans = find_chunker("mine_one:cutter.cut"), find_chunker("mine_one:spans")
-    corpus, reports = chunked([PlainText("a", PROSE, Place())], [strings, spans])
+    corpus, reports = cut([plain(PROSE)], [strings, spans])
     assert corpus[0].systems["mine_one:cutter.cut"].masses == (4, 3, 3)
     assert corpus[0].systems["mine_one:spans"].masses == (1, 9)
     assert reports["mine_one:spans"].snap.moved == 0
@@ -327,13 +326,12 @@ def fails_later(text):
     ],
 )
 def test_failing_functions_are_told_with_their_place(function, part):
-    texts = [PlainText("a", PROSE, Place(file="a.txt"))]
-    said = refusal(chunked, texts, [FunctionChunker("mine:cut", function)])
+    said = refusal(cut, [plain(PROSE)], [FunctionChunker("mine:cut", function)])
     assert "a.txt, system 'mine:cut', document 'a': found " in said
     assert part in said
 
 
 def test_no_text_is_refused():
-    said = refusal(chunked, [PlainText("a", " \n", Place(file="a.txt"))], [])
+    said = refusal(cut, [plain(" \n")], [])
     assert "a.txt" in said
     assert "no units" in said

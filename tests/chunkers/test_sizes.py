@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reffree.chunkers.chunked import PlainText, characters_a_chunk, sentences, with_characters
+from reffree.chunkers.blocks import KINDS
+from reffree.chunkers.chunked import characters_a_chunk, with_characters
 from reffree.chunkers.libraries import (
     ChonkieToken,
     DoclingHierarchical,
@@ -22,7 +23,7 @@ from reffree.chunkers.registry import FunctionChunker, find_chunker
 from reffree.chunkers.sizes import measure_chunks, n_cut, parts_of, percentile
 from reffree.chunkers.snap import snap
 from reffree.chunkers.spans import locate_items
-from reffree.util.errors import Place
+from tests.chunkers.texts import plain, unit_spans
 from tests.helpers import refusal
 
 MARKDOWN = """# Servers
@@ -53,34 +54,12 @@ The queen stays warm.
 """
 
 
-def plain(text, id="a"):
-    return PlainText(id, text, Place(file=f"{id}.txt"))
-
-
 # Parts
 
 
-def test_parts_of_markdown():
-    parts = {kind: [MARKDOWN[a:b] for a, b in found] for kind, found in parts_of(MARKDOWN).items()}
-    assert parts["headings"] == ["# Servers\n\nT", "## Bees\n\nB"]
-    assert parts["tables"] == ["| a | b |\n|---|:-:|\n| 1 | two |\n| 3 | four |"]
-    assert [fence[:9] + fence[-4:] for fence in parts["fences"]] == ["```python\n```"]
-
-
-@pytest.mark.parametrize(
-    ("text", "counts"),
-    [
-        ("", (0, 0, 0)),
-        ("no | table\n\n#hashtag\n", (0, 0, 0)),
-        ("# alone", (0, 0, 0)),  # nothing is below it
-        ("a | b\n--|--\n1 | 2", (0, 1, 0)),
-        ("~~~\n```\n~~~\nx\n```\nnever closed", (2, 0, 0)),
-        ("````\n```\n````", (1, 0, 0)),
-        ("# One\n# Two\nx", (0, 0, 2)),
-    ],
-)
-def test_parts_that_are_and_are_not(text, counts):
-    assert tuple(len(parts_of(text)[kind]) for kind in ("fences", "tables", "headings")) == counts
+def parts(text):
+    source = plain(text)
+    return parts_of(text, source.blocks, source.units("en"))
 
 
 @given(
@@ -88,7 +67,7 @@ def test_parts_that_are_and_are_not(text, counts):
     st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9)), max_size=6),
 )
 def test_a_part_is_cut_that_no_chunk_holds(chunks, parts):
-    spans = [(a, a + n) for a, n in chunks]
+    spans = sorted((a, a + n) for a, n in chunks)
     held = [set(range(*span)) for span in spans]
     wanted = [(a, a + n) for a, n in parts]
     expected = [p for p in wanted if not any(set(range(*p)) <= each for each in held)]
@@ -105,15 +84,20 @@ def test_sizes_of_all_texts_together():
     chunker = ChonkieToken(chunk_size=10)
     texts = ["x" * 25, "y" * 20 + "\n\n# h\n\nz"]
     cuts = [chunker(text) for text in texts]
-    row = measure_chunks(chunker, texts, cuts, tokens=[3, 2, 1, *[4] * len(cuts[1])])
+    tokens = [3, 2, 1, *[4] * len(cuts[1])]
+    row = measure_chunks(chunker, texts, cuts, [parts(text) for text in texts], tokens, 3)
     sizes = [b - a for cut in cuts for a, b in cut]
     assert sizes[:5] == [10, 10, 5, 10, 10]
     assert (row["chunks"], row["characters_max"]) == (len(sizes), 10)
+    assert row["per_document"] == len(sizes) / 2
     assert row["at_cap"] == pytest.approx(4 / len(sizes), abs=1e-6)
+    assert row["over_limit"] == pytest.approx(len(cuts[1]) / len(sizes), abs=1e-6)
     assert (row["headings"], row["tokens_max"]) == (1, 4)
+    assert row["tokens_mean"] == sum(tokens) / len(tokens)
     function = FunctionChunker("mine", lambda text: [text])
-    row = measure_chunks(function, ["One."], [[(0, 4)]])
-    assert (row["at_cap"], row["tokens_p50"]) == (None, None)
+    row = measure_chunks(function, ["One."], [[(0, 4)]], [parts("One.")])
+    assert (row["at_cap"], row["tokens_p95"], row["over_limit"]) == (None, None, None)
+    assert (row["sentences"], row["sentences_cut"]) == (1, 0)
 
 
 # Equal sizes
@@ -177,7 +161,7 @@ def test_llamaindex_cuts(chunker):
     assert any(a[1] > b[0] for a, b in pairwise(spans)) == bool(chunker.chunk_overlap)
     # It adds up the tokens of words, which may be fewer than those of the whole.
     assert max(chunker.size(MARKDOWN[a:b]) for a, b in spans) <= 24 + 2
-    assert snap(spans, sentences(MARKDOWN))[1].outside == 0
+    assert snap(spans, unit_spans(MARKDOWN))[1].outside == 0
     defaults = getattr(parsers, chunker.splitter).model_fields
     for option in ("chunk_size", "chunk_overlap"):
         assert getattr(type(chunker)(), option) == defaults[option].default
@@ -192,5 +176,5 @@ def test_docling_cuts(chunker):
     assert {"#", "-", "##"} <= set(starts)
     if isinstance(chunker, DoclingHierarchical):
         assert starts == ["#", "-", "|", "##", "```python", "The"]
-        row = measure_chunks(chunker, [MARKDOWN], [spans])
-        assert {row[f"{kind}_cut"] for kind in ("fences", "tables", "headings")} == {0}
+        row = measure_chunks(chunker, [MARKDOWN], [spans], [parts(MARKDOWN)])
+        assert {row[f"{kind}_cut"] for kind in KINDS} == {0}

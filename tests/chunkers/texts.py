@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from reffree.chunkers.chunked import chunked
+from reffree.chunkers.texts import PlainText
+from reffree.util.errors import Place
+
 PROSE = (
     "The server failed at noon. Dr. Smith restarted it twice! Was the disk full? It was.\n\n"
     "Bees make honey in summer. They sleep in winter,\nclose together. The queen stays warm.\n\n"
@@ -31,6 +35,18 @@ ODD = [
     *("\u200b", "İ"),
 ]
 odd_texts = st.lists(st.sampled_from(ODD), min_size=1, max_size=40).map("".join)
+
+
+def plain(text, id="a"):
+    return PlainText(id, text, Place(file=f"{id}.txt"))
+
+
+def unit_spans(text, language="en"):
+    return [unit.span for unit in plain(text).units(language)]
+
+
+def cut(texts, chunkers):
+    return chunked(texts, [text.units("en") for text in texts], chunkers)
 
 
 def squeezed(text):

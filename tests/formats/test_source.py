@@ -191,8 +191,8 @@ INTO_JSONL = (
         (
             b"%PDF-1.7\n%\xe2\xe3",
             None,
-            "<stdin>: found what looks like a PDF file; expected text in UTF-8; put its text "
-            f"{INTO_JSONL}",
+            "<stdin>: found what looks like a PDF file; expected text in UTF-8; give it as "
+            "a .pdf file",
         ),
         (b"==========\na\n", None, "<stdin>: found what looks like the format choi; expected the "),
         (b"0110\n", None, "<stdin>: found what looks like the format nltk; expected the format "),
@@ -300,10 +300,9 @@ ZIP = "what looks like a zip file (.docx and .xlsx are such)"
 @pytest.mark.parametrize(
     ("name", "content", "found", "remedy"),
     [
-        ("x.pdf", b"%PDF-1.7\n\xff", "what looks like a PDF file", f"put its text {INTO_JSONL}"),
+        ("x.txt", b"%PDF-1.7\n\xff", "what looks like a PDF file", "give it as a .pdf file"),
         ("x.rtf", b"{\\rtf1 Hello}", "what looks like an RTF file", f"put its text {INTO_JSONL}"),
-        ("x.docx", b"PK\x03\x04\x14\0", ZIP, f"unpack it, or put its text {INTO_JSONL}"),
-        ("x.csv", b"PK\x03\x04\x14\0", ZIP, f"unpack it, or put its text {INTO_JSONL}"),
+        ("x.csv", b"PK\x03\x04\x14\0", ZIP, "give it as a .docx file, or unpack it"),
         ("c.jsonl.gz", TWICE, "what looks like a gzip file in a gzip file", "unpack it once first"),
         ("x.png", b"\x89PNG\r\n\x1a\n", "what looks like a PNG image", "give a text file"),
         ("x.jpg", b"\xff\xd8\xff\xe0", "what looks like a JPEG image", "give a text file"),
@@ -400,9 +399,9 @@ def test_unknown_names_are_refused(file):
 
 def test_all_formats_are_named():
     assert " ".join(format_names()) == (
-        "chapters choi dailydialog dialseg headings jsonl lines markdown multiwoz nltk nxt parquet "
-        "qmsum radionews segeval segeval-tsv subtitles table tadam taskmaster tiage tiage-tsv "
-        "topical-chat transcript utterances wikisection youtube"
+        "chapters choi dailydialog dialseg document headings jsonl lines markdown multiwoz nltk "
+        "nxt parquet qmsum radionews segeval segeval-tsv subtitles table tadam taskmaster tiage "
+        "tiage-tsv topical-chat transcript utterances wikisection youtube"
     )
     assert format_names(writable=True) == (
         *("choi", "dialseg", "jsonl", "nltk", "segeval", "segeval-tsv"),

@@ -107,6 +107,7 @@ PLAIN = {
     "subtitles": VTT,
     "transcript": "[00:00:05] Ann: Hi.\n[00:01:00] Bob: Ho,\nthere.\n[01:00:00] Ann: He.\n",
     "markdown": "---\nx: 1\n---\n# A\n\nBees fly. They do.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n",
+    "document": "<h1>Bees</h1><p>They fly. So.<ul><li>a</ul><table><tr><td>1</table><pre>x</pre>",
     "headings": "INTRO\n\nBees fly. They do.\n\n2.1 Honey\n\nSweet.\n\nWax\n---\nHard.\n",
     "lines": "one\ntwo\n\nthree\n",
 }
@@ -191,7 +192,9 @@ def corpus(format: str, rng: Random, folder: Path) -> None:
         packed = rng.random() < 0.1
         if packed:
             data = mutations.mutate_bytes(gzip.compress(data, mtime=0), rng) if data else data
-        ending = rng.choice(("jsonl", "json", "txt", "tsv", "csv", "ref", "x", "md", "vtt", "srt"))
+        ending = rng.choice(
+            ("jsonl", "json", "txt", "tsv", "csv", "ref", "x", "md", "vtt", "srt", "html")
+        )
         path = _written(folder, f"in.{ending}{'.gz' if packed else ''}", data)
     text: Path | bool | None = None
     given = format if rng.random() < 0.8 else None

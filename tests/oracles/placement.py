@@ -53,3 +53,25 @@ def gained_and_room(
     chance = sum(orders) / len(orders)
     least = least_error(sum(masses), len(masses), shared, window, edges)
     return chance - expected_error(masses, shared, window), chance - least
+
+
+def blind_masses(lengths: Sequence[int], sizes: Sequence[int], turn: int) -> list[int]:
+    """Segments of units of these lengths in characters, cut by sizes from ``turn`` on in a circle.
+
+    Of the cuts, which are as many as sizes, the one nearest to where the ends meet is left out.
+    """
+    starts = [0, *accumulate(lengths)]
+    total, n, cuts, at = starts[-1], len(lengths), [], turn
+    for size in sizes:
+        at += size
+        cuts.append(at % total)
+    cuts.remove(min(cuts, key=lambda cut: min(cut, total - cut)))
+    boundaries: list[int] = []
+    for cut in sorted(cuts):
+        nearest = min(range(n + 1), key=lambda i: (abs(starts[i] - cut), i))
+        least = boundaries[-1] + 1 if boundaries else 1
+        boundaries.append(max(nearest, least))
+    for i in reversed(range(len(boundaries))):  # as many as are still to come must fit behind it
+        boundaries[i] = min(boundaries[i], n - len(boundaries) + i)
+    ends = [0, *boundaries, n]
+    return [b - a for a, b in pairwise(ends)]

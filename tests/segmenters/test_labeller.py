@@ -188,6 +188,17 @@ def test_the_best_epoch_is_kept_and_patience_ends_training():
     assert found == pytest.approx(expected, abs=1e-6)
 
 
+def test_training_takes_one_thread_and_gives_the_others_back():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    seen = set()
+    try:
+        train(replace(QUICK, epochs=1), on_epoch=lambda row: seen.add(torch.get_num_threads()))
+        assert (seen, torch.get_num_threads()) == ({1}, 2)
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_every_annotator_is_learnt_from():
     units = [f"u{i}" for i in range(6)]
     documents = [

@@ -11,6 +11,13 @@ is worse than chance. It says nothing of how many segments there should be, so a
 5 can be held against one into 500. A corpus's is the sum of the numerators by the sum of the
 denominators: documents count by what there is to gain.
 
+With ``sizes=characters`` chance is what as many segments of the same sizes in characters get that
+know nothing of the text: in random order, cut at these sizes from a random place on, the text's
+start following on its end, and moved to the nearest units. So chunkers are held against others of
+their size. Where long units (code) and short ones (headings) take turns, even cuts at every
+thousandth character have few units where units are long, which can be told from a random order of
+numbers of units (placement .2 on manuals), though not from other cuts of that size (0).
+
 *How many.* ``granularity`` is the number of segments by the number that the text suggests, 2 for
 twice as many; a corpus's is the geometric mean.
 """
@@ -18,9 +25,10 @@ twice as many; a corpus's is the geometric mean.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
@@ -28,11 +36,12 @@ from reffree.data.masses import Masses
 from reffree.metrics.free.expected import Expected, Source
 from reffree.metrics.free.pooling import Pool
 from reffree.metrics.free.posterior import Posterior, PosteriorFacts
-from reffree.metrics.free.result import Orientation
+from reffree.metrics.free.result import UNUSUAL, Orientation
 from reffree.metrics.gold.metric import GoldMetric
 from reffree.metrics.gold.windows import Pk
-from reffree.util.arrays import Floats
+from reffree.util.arrays import Floats, Integers
 from reffree.util.bounds import Bounds
+from reffree.util.errors import InputError
 from reffree.util.seeds import rng_for
 
 LEAST_ROOM = 1e-9
@@ -50,6 +59,7 @@ class Placement(Expected):
     """Where boundaries are, from 0 (as in random order) to 1 (the best of as many).
 
     ``draws`` are random orders of the segments where the mean over all of them would take long.
+    ``sizes`` is what a segment's size is counted in; characters are drawn in any case.
     """
 
     name: ClassVar[str] = "placement"
@@ -60,6 +70,7 @@ class Placement(Expected):
 
     length: float | None = field(default=None, metadata={"option": False})  # it is its own
     draws: Annotated[int, Bounds(1, 10_000)] = 100
+    sizes: Literal["units", "characters"] = field(default="units", metadata=UNUSUAL)
     pool_d: Pool = field(default="mean", metadata={"option": False})
 
     @property
@@ -107,7 +118,7 @@ class Placement(Expected):
                 continue
             own = np.flatnonzero(has_choice & (counts == count))
             rows = np.ascontiguousarray(masses[own, :count])
-            chance = np.array([self._chance(at, np.sort(row)) for row in rows])
+            chance = np.array([self._chance(at, row) for row in rows])
             gained[own] = chance - at.expected_pk(rows)
             room[own] = chance - least
         if not has_choice.all():
@@ -115,15 +126,22 @@ class Placement(Expected):
             at, least = posterior.room_at(count)
             if at.is_defined and not math.isinf(least):
                 ends = np.linspace(0, posterior.n_units, count + 1).round().astype(np.int64)
-                room[~has_choice] = self._chance(at, np.sort(np.diff(ends))) - least
+                room[~has_choice] = self._chance(at, np.diff(ends)) - least
         return gained, room
 
     def _chance(self, at: Posterior, lengths: Masses) -> float:
-        """Mean expected Pk of segments of these lengths, sorted, over their orders."""
+        """Mean expected Pk of segments of these lengths over their orders, or of blind cuts."""
+        rng = rng_for(self.seed, "placement", at.n_units, len(lengths))
+        if self.sizes == "characters":
+            starts = unit_starts(at.units)
+            drawn = np.diff(starts[np.cumsum(lengths)], prepend=0)
+            sizes = rng.permuted(np.tile(drawn, (self.draws, 1)), axis=1)
+            turns = rng.integers(starts[-1], size=self.draws)
+            return float(at.expected_pk(blind_masses(starts, sizes, turns)).mean())
+        lengths = np.sort(lengths)
         n_distinct = len(np.unique(lengths))
         if len(lengths) * (len(lengths) + n_distinct) * at.n_units <= 4 * EXACT:
             return at.mean_over_orders(lengths, *gauss_rule(len(lengths)))
-        rng = rng_for(self.seed, "placement", at.n_units, len(lengths))
         orders = rng.permuted(np.tile(lengths, (self.draws, 1)), axis=1)
         return float(at.expected_pk(orders).mean())
 
@@ -135,6 +153,38 @@ def gauss_rule(count: int) -> tuple[Floats, Floats]:
     is_low, is_middle = points < -1e-9, abs(points) <= 1e-9
     kept = is_low | is_middle
     return (points[kept] + 1) / 2, np.where(is_middle, weights / 4, weights / 2)[kept]
+
+
+def unit_starts(units: Sequence[str] | None) -> Integers:
+    """Return the first character of every unit, and the end of the last, (n + 1,)."""
+    if units is None:
+        raise InputError(
+            "vectors without text for sizes=characters",
+            expected="the text of the units",
+            remedy="score a corpus, or leave sizes out",
+        )
+    return np.cumsum([0, *(len(unit) + 1 for unit in units)])
+
+
+def blind_masses(starts: Integers, sizes: Integers, turns: Integers) -> Masses:
+    """Return segmentations into k that are cut by sizes in characters alone.
+
+    The k cuts of each lie on a circle, after sizes (d, k) one behind the other from ``turns`` (d,)
+    on; the one nearest to the text's ends, where they meet, is left out, the first of two. The
+    others move to the nearest start of a unit, the earlier of two, and on to the next where that is
+    taken, so that no segment is empty.
+    """
+    n, (n_draws, k) = len(starts) - 1, sizes.shape
+    cuts = (sizes.cumsum(1) + turns[:, None]) % starts[-1]
+    from_ends = np.minimum(cuts, starts[-1] - cuts)
+    kept = np.arange(k) != from_ends.argmin(1)[:, None]
+    kept = np.sort(cuts[kept].reshape(n_draws, k - 1), axis=1)
+    later = np.searchsorted(starts, kept)
+    nearest = later - (kept - starts[later - 1] <= starts[later] - kept)
+    place = np.arange(k - 1)
+    behind = np.maximum.accumulate(nearest - place, axis=1).clip(1, n - k + 1) + place
+    masses: Masses = np.diff(behind, prepend=0, append=n, axis=1)
+    return masses
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,7 +138,7 @@ class Posterior:
             without: ``vectors`` (and the trained scorers that read them), ``words`` or ``cues``,
                 which then say how many segments there are, and nothing of where.
         """
-        self.n_units = len(embeddings)
+        self.n_units, self.units = len(embeddings), reading.units
         self._rooms: dict[int, tuple[Posterior, float]] = {}
         self._chances: dict[bytes, float] = {}
         self.edges = step_edges(self.n_units)

@@ -60,11 +60,6 @@ class BoundaryEditDistance(GoldMetric):
         pieces, cost = cheapest_edits(pairs, (n_t, n_t, 1.0), reach)
         return pieces, cost / self.n_t
 
-    def credit(self, pairs: Pairs) -> Floats:
-        """1 for a match and 1 - d / n_t for a shift, together."""
-        pieces, cost = self.edits(pairs)
-        return pieces - cost
-
 
 @dataclass(frozen=True, slots=True)
 class BoundarySimilarity(BoundaryEditDistance):
@@ -126,12 +121,12 @@ class BedPrecision(BoundaryEditDistance):
     undefined = "the hypothesis has no boundary"
 
     def counts(self, pairs: Pairs) -> Floats:
-        """Credit and boundaries of the hypothesis, (pairs, 2)."""
-        return columns(self.credit(pairs), pairs.n_boundaries[0])
+        """Credit, 1 for a match and 1 - d / n_t for a shift; boundaries of both, (pairs, 3)."""
+        return columns(np.subtract(*self.edits(pairs)), *pairs.n_boundaries)
 
 
 @dataclass(frozen=True, slots=True)
-class BedRecall(BoundaryEditDistance):
+class BedRecall(BedPrecision):
     r"""Recall with credit for near misses, by boundary edit distance.
 
     .. math:: R = (|M| + \sum_T (1 - d / n_t)) / |B_{reference}|
@@ -142,13 +137,13 @@ class BedRecall(BoundaryEditDistance):
     name = "bed_recall"
     undefined = "the reference has no boundary"
 
-    def counts(self, pairs: Pairs) -> Floats:
-        """Credit and boundaries of the reference, (pairs, 2)."""
-        return columns(self.credit(pairs), pairs.n_boundaries[1])
+    def value(self, counts: Floats) -> Floats:
+        """Credit per boundary of the reference."""
+        return ratio(counts[..., 0], counts[..., 2])
 
 
 @dataclass(frozen=True, slots=True)
-class Bed(BoundaryEditDistance):
+class Bed(BedPrecision):
     r"""F-measure of `BedPrecision` and `BedRecall`.
 
     .. math:: F = 2 PR / (P + R) = 2 (|M| + \sum_T (1 - d/n_t)) / (|B_{hyp.}| + |B_{ref.}|)
@@ -159,9 +154,9 @@ class Bed(BoundaryEditDistance):
     name = "bed"
     undefined = "neither the hypothesis nor the reference has a boundary"
 
-    def counts(self, pairs: Pairs) -> Floats:
-        """Twice the credit, and the boundaries of both sides, (pairs, 2)."""
-        return columns(2 * self.credit(pairs), np.add(*pairs.n_boundaries))
+    def value(self, counts: Floats) -> Floats:
+        """Twice the credit per boundary of either side."""
+        return ratio(2 * counts[..., 0], counts[..., 1] + counts[..., 2])
 
 
 @dataclass(frozen=True, slots=True)

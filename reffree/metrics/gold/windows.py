@@ -111,21 +111,6 @@ class Windowed(GoldMetric):
         measured = self.measured(pairs)
         return window_sums(measured, self.sizes(measured), padded=False)
 
-    def misses_and_false_alarms(self, pairs: Pairs) -> Floats:
-        """Windows with too few boundaries, with a reference boundary, with too many, and all."""
-        sums = self.sums(pairs)
-        return columns(sums.fewer, sums.with_reference, sums.more, sums.windows)
-
-    def shared_boundaries(self, pairs: Pairs) -> Floats:
-        """True positives of WinPR, and the boundaries of the hypothesis and of the reference.
-
-        A boundary lies in k of the padded windows and must count once.
-        """
-        measured = self.measured(pairs)
-        sizes = self.sizes(measured)
-        shared = window_sums(measured, sizes, padded=True).shared
-        return columns(shared / sizes, *pairs.n_boundaries)
-
 
 @dataclass(frozen=True, slots=True)
 class Pk(Windowed):
@@ -212,7 +197,39 @@ class PkPrime(Windowed):
 
 
 @dataclass(frozen=True, slots=True)
-class PrError(Windowed):
+class PrMiss(Windowed):
+    """Windows with fewer boundaries than the reference has, among those where it has one.
+
+    Georgescul et al. 2006, §4.3. Range [0, 1]. Undefined for n ≤ k and without a reference
+    boundary.
+    """
+
+    name = "pr_miss"
+    undefined = NO_MISSES
+
+    def counts(self, pairs: Pairs) -> Floats:
+        """Windows with too few boundaries, with a reference boundary, with too many, and all."""
+        sums = self.sums(pairs)
+        return columns(sums.fewer, sums.with_reference, sums.more, sums.windows)
+
+
+@dataclass(frozen=True, slots=True)
+class PrFalseAlarm(PrMiss):
+    """Share of the n − k windows with more boundaries than the reference has.
+
+    Georgescul et al. 2006, §4.3. Range [0, 1]. Undefined for n ≤ k.
+    """
+
+    name = "pr_false_alarm"
+    undefined = Windowed.undefined
+
+    def value(self, counts: Floats) -> Floats:
+        """False alarms among all windows."""
+        return ratio(counts[..., 2], counts[..., 3])
+
+
+@dataclass(frozen=True, slots=True)
+class PrError(PrMiss):
     """c_miss · Pr_miss + c_fa · Pr_fa (`PrMiss`, `PrFalseAlarm`).
 
     Georgescul et al. 2006, §4.3. Range [0, c_miss + c_fa]. Undefined for n ≤ k and where the
@@ -225,47 +242,11 @@ class PrError(Windowed):
     c_miss: Annotated[float, Bounds(0)] = 0.5
     c_fa: Annotated[float, Bounds(0)] = 0.5
     name = "pr_error"
-    undefined = NO_MISSES
-
-    def counts(self, pairs: Pairs) -> Floats:
-        """Misses, windows with a reference boundary, false alarms, all windows."""
-        return self.misses_and_false_alarms(pairs)
 
     def value(self, counts: Floats) -> Floats:
         """Weigh the two rates."""
         miss = ratio(counts[..., 0], counts[..., 1])
-        false_alarm = ratio(counts[..., 2], counts[..., 3])
-        return self.c_miss * miss + self.c_fa * false_alarm
-
-
-@dataclass(frozen=True, slots=True)
-class PrMiss(Windowed):
-    """Windows with fewer boundaries than the reference has, among those where it has one.
-
-    Georgescul et al. 2006, §4.3. Range [0, 1]. Undefined for n ≤ k and without a reference
-    boundary.
-    """
-
-    name = "pr_miss"
-    undefined = NO_MISSES
-
-    def counts(self, pairs: Pairs) -> Floats:
-        """Misses, and windows with a reference boundary."""
-        return self.misses_and_false_alarms(pairs)[:, :2]
-
-
-@dataclass(frozen=True, slots=True)
-class PrFalseAlarm(Windowed):
-    """Share of the n − k windows with more boundaries than the reference has.
-
-    Georgescul et al. 2006, §4.3. Range [0, 1]. Undefined for n ≤ k.
-    """
-
-    name = "pr_false_alarm"
-
-    def counts(self, pairs: Pairs) -> Floats:
-        """False alarms, and all windows."""
-        return self.misses_and_false_alarms(pairs)[:, 2:]
+        return self.c_miss * miss + self.c_fa * ratio(counts[..., 2], counts[..., 3])
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,12 +262,15 @@ class WinPrPrecision(Windowed):
     undefined = "the hypothesis has no boundary"
 
     def counts(self, pairs: Pairs) -> Floats:
-        """True positives, and hypothesis boundaries."""
-        return self.shared_boundaries(pairs)[:, [0, 1]]
+        """True positives, hypothesis boundaries, reference boundaries."""
+        measured = self.measured(pairs)
+        sizes = self.sizes(measured)
+        shared = window_sums(measured, sizes, padded=True).shared
+        return columns(shared / sizes, *pairs.n_boundaries)
 
 
 @dataclass(frozen=True, slots=True)
-class WinPrRecall(Windowed):
+class WinPrRecall(WinPrPrecision):
     """TP / reference boundaries, with the true positives of `WinPrPrecision`.
 
     Scaiano & Inkpen 2012. Range [0, 1]. Undefined without a reference boundary.
@@ -296,16 +280,15 @@ class WinPrRecall(Windowed):
     """
 
     name = "winpr_recall"
-    direction = "higher"
     undefined = "the reference has no boundary"
 
-    def counts(self, pairs: Pairs) -> Floats:
-        """True positives, and reference boundaries."""
-        return self.shared_boundaries(pairs)[:, [0, 2]]
+    def value(self, counts: Floats) -> Floats:
+        """True positives per reference boundary."""
+        return ratio(counts[..., 0], counts[..., 2])
 
 
 @dataclass(frozen=True, slots=True)
-class WinPr(Windowed):
+class WinPr(WinPrPrecision):
     """F of `WinPrPrecision` and `WinPrRecall`: 2·TP / (hypothesis + reference boundaries).
 
     Scaiano & Inkpen 2012. Range [0, 1]; 0 where only one side has boundaries. Undefined where
@@ -313,12 +296,7 @@ class WinPr(Windowed):
     """
 
     name = "winpr"
-    direction = "higher"
     undefined = "neither the hypothesis nor the reference has a boundary"
-
-    def counts(self, pairs: Pairs) -> Floats:
-        """True positives, hypothesis boundaries, reference boundaries."""
-        return self.shared_boundaries(pairs)
 
     def value(self, counts: Floats) -> Floats:
         """Twice the true positives per boundary."""

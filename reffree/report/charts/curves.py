@@ -91,11 +91,12 @@ CURVES = {
     ),
     "chunks": (
         Curves(
-            *("tuned", "Expected error against the size of chunks"),
-            "Each line is a splitter's expected error as its chunks grow, its band the interval "
-            "over documents. Its lowest point is what the text itself would choose; a flat line "
-            "says that the size matters little.",
-            ("splitter", "characters a chunk", "expected Pk"),
+            *("tuned", "How well chunks are placed, against their size"),
+            "Each line is a chunker's score as its chunks grow, its band the interval over "
+            "documents: placement, unless another metric was asked for. 0 is what blind cuts of "
+            "the same sizes get, 1 the best that is possible with as many; a flat line says that "
+            "the size matters little to where chunks start.",
+            ("chunker", "characters a chunk", "score"),
             shared=(),
             table="curve",
             choices=(),

@@ -32,7 +32,7 @@ from reffree.encoders.device import choose_device
 from reffree.encoders.embed import Vectors
 from reffree.encoders.models import find_model
 from reffree.metrics.gold.windows import Pk
-from reffree.segmenters.base import GapScorer, Inputs, peaks_before
+from reffree.segmenters.base import GapScorer, Inputs, rises
 from reffree.segmenters.selection import Candidates, Rule, select_above
 from reffree.segmenters.trained.base import GapNetwork, Start, TrainedMethod, describe, take_part
 from reffree.segmenters.trained.examples import (
@@ -168,8 +168,8 @@ def coherence_depths(coherence: Floats) -> Floats:
     >>> coherence_depths(np.array([0.9, 0.5, 0.8, 0.1])).round(3).tolist()
     [0.0, 0.35, 0.0, 0.35]
     """
-    left, right = peaks_before(coherence), peaks_before(coherence[::-1])[::-1]
-    return (left + right - 2 * coherence) / 2
+    depths: Floats = np.add(*rises(coherence)) / 2
+    return depths
 
 
 def select_deep(

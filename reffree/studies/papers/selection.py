@@ -22,7 +22,7 @@ from reffree.evaluate.signature import Signature
 from reffree.metrics.free.silhouette import Silhouette
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.gap_scores import CHANCE, parse_scored_method, raw_scores
-from reffree.segmenters.given import given_scores
+from reffree.segmenters.segment import given_scores
 from reffree.segmenters.selection import (
     AdaptiveSelection,
     Candidates,

@@ -17,10 +17,17 @@ from reffree.metrics.free import placement
 from reffree.metrics.free.engine import score_document, score_documents
 from reffree.metrics.free.evidence import Reading
 from reffree.metrics.free.fast.segmentations import inside_over_orders, least_of_counts
-from reffree.metrics.free.placement import LEAST_ROOM, Placement, allowed_segments, gauss_rule
+from reffree.metrics.free.placement import (
+    LEAST_ROOM,
+    Placement,
+    allowed_segments,
+    blind_masses,
+    gauss_rule,
+)
 from reffree.metrics.free.posterior import Posterior
 from reffree.metrics.registry import parse_metric, parse_metrics
 from reffree.util.errors import InputError
+from tests.helpers import refusal
 from tests.oracles import placement as oracle
 from tests.oracles.expected import every_segmentation
 from tests.properties import examples
@@ -116,6 +123,50 @@ def test_segments_of_one_length_are_at_chance_wherever_they_are():
     x = topics([6] * 8, seed=3)
     (value,) = score_document(x, [[6] * 8], ["placement"])["placement"].tolist()
     assert value == pytest.approx(0, abs=1e-12)
+
+
+@examples(100)
+@given(st.data())
+def test_blind_cuts_are_those_of_the_definition(data):
+    lengths = data.draw(st.lists(st.integers(1, 9), min_size=2, max_size=12))
+    k = data.draw(st.integers(1, len(lengths)))
+    total = sum(lengths)
+    places = data.draw(st.sets(st.integers(1, max(1, total - 1)), min_size=k - 1, max_size=k - 1))
+    sizes = np.diff([0, *sorted(places), total])
+    turn = data.draw(st.integers(0, total - 1))
+    starts = np.cumsum([0, *lengths])
+    found = blind_masses(starts, sizes[None], np.array([turn]))
+    assert found.tolist() == [oracle.blind_masses(lengths, sizes.tolist(), turn)]
+    assert found.min() > 0
+
+
+def test_cuts_at_even_characters_are_blind_and_those_at_topics_are_not():
+    """Units of one topic are long and of the next short: numbers of units then tell topics."""
+    sizes = [6, 3, 6, 3, 7, 3, 6, 4, 6, 3] * 3
+    x = topics(sizes, noise=0.5)
+    lengths = [
+        length for which, size in enumerate(sizes) for length in [40 + 160 * (which % 2)] * size
+    ]
+    units = ["u" * length for length in lengths]
+    posterior = Posterior(x, Reading(tuple(units)), evidence="embedding")
+    starts = np.cumsum([0, *(length + 1 for length in lengths)])
+    cuts = [range(phase, int(starts[-1]), 500) for phase in range(20, 500, 40)]
+    places = [np.unique(np.searchsorted(starts, np.array(cut) - 100)) for cut in cuts]
+    inner = [place[(place > 0) & (place < len(units))] for place in places]
+    masses = [np.diff([0, *place, len(units)]).tolist() for place in inner]
+    blind, of_units = (
+        Placement(sizes=kind, draws=300).scores(posterior, mass_matrix(masses, len(units), "x"))
+        for kind in ("characters", "units")
+    )
+    assert abs(blind.mean()) < 0.05
+    assert of_units.mean() > blind.mean() + 0.05
+    gold = mass_matrix([sizes], len(units), "x")
+    assert Placement(sizes="characters").scores(posterior, gold)[0] > 0.7
+
+
+def test_sizes_in_characters_need_text():
+    found = refusal(score_document, topics([4, 4]), [[4, 4]], ["placement:sizes=characters"])
+    assert "vectors without text for sizes=characters" in found
 
 
 def test_a_hypothesis_is_scored_alone():
