@@ -241,8 +241,7 @@ def _follow(
                 if assumed.is_defined[d]:
                     posterior = metric.posterior(embedded.vectors[d], read[d])
                     overall[:, d] = metric.scores(posterior, masses[d])
-                    placed[:, d] = own.scores(posterior, masses[d])
-                    room[:, d] = own.weights(posterior, masses[d])
+                    placed[:, d], room[:, d] = own.weighted_scores(posterior, masses[d])
                     factors[:, d] = Granularity().scores(posterior, masses[d])
                     allowed[d] = np.array(allowed_segments(posterior)) / posterior.segments
                     segments = [node.segments for node in posterior.nodes]
