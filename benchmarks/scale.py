@@ -28,11 +28,7 @@ import numpy as np
 RESULTS = Path(__file__).parent / "results" / "scale.json"
 DIMENSION = 32
 SEGMENT = 20
-SHAPES = {
-    "one document of 100,000 units": (1, 100_000, 3),
-    "20,000 documents of 20 units": (20_000, 20, 3),
-    "10,000 hypotheses of 200 units": (1, 200, 10_000),
-}
+SHAPES = ((1, 100_000, 3), (20_000, 20, 3), (1, 200, 10_000))
 """Documents, units of each, systems."""
 
 COMMANDS = {
@@ -108,17 +104,15 @@ def table(results: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def write_results(rows: list[dict[str, Any]], arguments: argparse.Namespace) -> None:
+def write_results(rows: list[dict[str, Any]]) -> None:
     """Keep what was measured so far in place of earlier figures of the same commands."""
-    if arguments.share != 1:
-        return
     earlier = json.loads(RESULTS.read_text())["rows"] if RESULTS.exists() else []
     new = {(row["input"], row["command"]): row for row in [*earlier, *rows]}
-    order = [(shape, command) for shape in SHAPES for command in COMMANDS]
+    order = list(COMMANDS)
     results = {
         "python": platform.python_version(),
         "machine": platform.machine(),
-        "rows": [new[key] for key in order if key in new],
+        "rows": sorted(new.values(), key=lambda row: (row["input"], order.index(row["command"]))),
     }
     RESULTS.write_text(json.dumps(results, indent=1) + "\n")
 
@@ -136,14 +130,12 @@ def main() -> None:
         print(table(json.loads(RESULTS.read_text())))
         return
     rows = []
-    for number, (name, (documents, units, systems)) in enumerate(SHAPES.items()):
+    for number, shape in enumerate(SHAPES):
         if arguments.shape and number not in arguments.shape:
             continue
-        large = max(documents, units, systems)
-        sizes = [
-            max(1, round(n * arguments.share)) if n == large else n
-            for n in (documents, units, systems)
-        ]
+        sizes = [round(n * arguments.share) if n == max(shape) else n for n in shape]
+        documents, units, systems = sizes
+        name = f"{documents:,} × {units:,} units, {systems:,} systems"
         with tempfile.TemporaryDirectory() as folder:
             corpus, vectors = write_shape(Path(folder), *sizes)
             for command in arguments.command or COMMANDS:
@@ -151,7 +143,7 @@ def main() -> None:
                 row = {"input": name, "command": command, **measured(given, arguments.seconds)}
                 print(row, flush=True)
                 rows.append(row)
-                write_results(rows, arguments)
+                write_results(rows)
 
 
 if __name__ == "__main__":

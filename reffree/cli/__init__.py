@@ -82,7 +82,10 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(self.listed().items()))
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
 @click.version_option(package_name="reffree", message="reffree %(version)s")
 @click.option(
     "--plugin",

@@ -52,10 +52,10 @@ def plain_type(hint: object) -> tuple[Any, bool]:
 def click_option(option: OptionOf) -> Decorator:
     """Make click's option of one of a function's."""
     kind, _ = plain_type(option.hint)
-    told = option.option
-    flags = (told.flag or f"--{option.name.replace('_', '-')}").split("/")
+    own = option.option
+    flags = (own.flag or f"--{option.name.replace('_', '-')}").split("/")
     section = "Encoder" if option.name in ENCODER else "Run" if option.name == "seed" else "Options"
-    keywords: dict[str, Any] = {"section": section, "metavar": told.metavar, "cls": SectionOption}
+    keywords: dict[str, Any] = {"section": section, "metavar": own.metavar, "cls": SectionOption}
     origin = get_origin(kind)
     if kind is bool:
         keywords |= {"is_flag": True, "flag_value": not option.default, "default": None}
@@ -64,21 +64,21 @@ def click_option(option: OptionOf) -> Decorator:
     elif _is_list(kind):
         inner, _ = plain_type(get_args(kind)[0])
         if inner in (int, float) or isinstance(inner, tuple):
-            keywords |= {"callback": _read_numbers, "metavar": told.metavar or "N,N,…"}
+            keywords |= {"callback": _read_numbers, "metavar": own.metavar or "N,N,…"}
         else:
             keywords["multiple"] = True
             if get_origin(inner) is Literal:
                 keywords["type"] = click.Choice(get_args(inner))
     elif _is_mapping(kind):
-        keywords |= {"multiple": True, "metavar": told.metavar or "NAME=FILE"}
+        keywords |= {"multiple": True, "metavar": own.metavar or "NAME=FILE"}
     elif kind is int:
         bounds = bounds_in(option.hint)
         keywords["type"] = click.IntRange(bounds.least, bounds.most) if bounds else int
     elif kind in (float, Path):
         keywords["type"] = float if kind is float else click.Path(path_type=Path)
-    if told.names is not None:
-        keywords["shell_complete"] = complete(told.names)
-    help = told.help + _default_words(option)
+    if own.names is not None:
+        keywords["shell_complete"] = complete(own.names)
+    help = own.help + _default_words(option)
     return click.option(*flags, option.name, help=help, **keywords)
 
 

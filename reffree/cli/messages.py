@@ -36,9 +36,9 @@ def tell_written(file: Path | str, *sentences: str) -> None:
 
 def tell_usage(error: click.ClickException) -> None:
     """Say what click has to say of a command line."""
-    said = io.StringIO()
-    error.show(said)
-    for line in said.getvalue().removesuffix("\n").split("\n"):
+    written = io.StringIO()
+    error.show(written)
+    for line in written.getvalue().removesuffix("\n").split("\n"):
         tell(re.sub(r"\S{200,}", lambda word: shorten(word[0]), line), err=True)
 
 

@@ -28,7 +28,7 @@ class WithSettings(PagedCommand):
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List them below the command's own options."""
         with formatter.section("Settings of an encoder, as in mpnet:pooling=cls,layer=-2"):
-            formatter.write_dl([(f"{name}=", f"{told}.") for name, (_, told) in SETTINGS.items()])
+            formatter.write_dl([(f"{name}=", f"{use}.") for name, (_, use) in SETTINGS.items()])
 
 
 @click.command(name="models", cls=WithSettings)

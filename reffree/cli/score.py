@@ -111,10 +111,12 @@ def command(only: tuple[str, ...], limits: dict[str, float], **given: Any) -> No
 
     if out.format not in ("json", "csv"):  # for people, best first
         table = table.sorted_by(judged_by(table.metrics))
+    worse = table.worse_than(limits)
     if only:
         table = table.narrowed(only)
-    out.show(table)
-    fail_if(table.worse_than(limits))
+    is_screen = given["output_format"] is None and out.path is None
+    out.show(table.shortened() if is_screen else table)
+    fail_if(worse)
 
 
 def check_limits(limits: Mapping[str, float], metrics: Sequence[str]) -> None:

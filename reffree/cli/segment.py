@@ -110,8 +110,8 @@ def command(
     tell_notes((*corpus.notes, *notes))
     for name in [each for each in made.hypotheses if each not in corpus.hypotheses]:
         n_segments = sum(map(len, made.hypotheses[name]))
-        told = f"{counted(n_segments, 'segment')} in {counted(len(made), 'document')}"
-        tell(f"{name}: {told}", err=True)
+        segments, documents = counted(n_segments, "segment"), counted(len(made), "document")
+        tell(f"{name}: {segments} in {documents}", err=True)
 
 
 def _check(

@@ -187,21 +187,21 @@ def _keep(made: Trained[Any], folder: Path, notes: list[str]) -> None:
 
     A launcher's process ends here in any case.
     """
-    told = made.description
+    description = made.description
     if _is_first_process():
         made.save(folder)
         tell_notes(
-            [*notes, *(["interrupted; the best state so far is kept"] * told.is_interrupted)]
+            [*notes, *(["interrupted; the best state so far is kept"] * description.is_interrupted)]
         )
-        counts = told.counts
+        counts = description.counts
         tell(
             f"{folder}: trained on {counted(counts['training_documents'], 'document')} "
-            f"({told.device}), {counts['held_out_documents']} held out; "
-            f"{_format_figures(told.figures)}; use it with --method "
-            f"{KINDS[told.kind][1]}:path={folder}",
+            f"({description.device}), {counts['held_out_documents']} held out; "
+            f"{_format_figures(description.figures)}; use it with --method "
+            f"{KINDS[description.kind][1]}:path={folder}",
             err=True,
         )
-    code = INTERRUPTED if told.is_interrupted else 0
+    code = INTERRUPTED if description.is_interrupted else 0
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         _end_process(code)
     if code:

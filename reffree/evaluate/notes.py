@@ -9,7 +9,7 @@ from reffree.evaluate.corpus_counts import CorpusCounts
 from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.scores import Scores
 from reffree.evaluate.table import SystemScores
-from reffree.util.errors import counted, listed
+from reffree.util.errors import counted, listed, listed_briefly
 
 if TYPE_CHECKING:
     from reffree.encoders.embed import Embeddings
@@ -36,17 +36,17 @@ def score_notes(
     differing: dict[str, list[str]] = {}
     for name in systems[0].metrics:
         if name in incomparable:
-            listed = ", ".join(f"{row.system} {row.metrics[name].documents}" for row in systems)
-            differing.setdefault(listed, []).append(name)
-    for listed, names in differing.items():
+            having = [f"{row.system} {row.metrics[name].documents}" for row in systems]
+            differing.setdefault(listed_briefly(having), []).append(name)
+    for numbers, names in differing.items():
         notes.append(
-            f"{', '.join(names)}: the systems were scored on different documents ({listed}) and "
+            f"{', '.join(names)}: the systems were scored on different documents ({numbers}) and "
             "must not be compared."
         )
     single = [row for row in systems if row.unsegmented]
     if single and scores.metrics.reference_free:
-        listed = ", ".join(f"{row.system} {row.unsegmented}" for row in single)
-        notes.append(f"Documents without a boundary ({scores.settings.unsegmented}): {listed}.")
+        numbers = listed_briefly([f"{row.system} {row.unsegmented}" for row in single])
+        notes.append(f"Documents without a boundary ({scores.settings.unsegmented}): {numbers}.")
     return notes + _posterior_notes(systems, scores.metrics)
 
 

@@ -35,7 +35,7 @@ MOST = 10**15
 Kind = Literal["text", "count", "number", "score", "difference", "share", "p", "interval"]
 Value = str | int | float | None | list[float]
 
-SPECS = {"number": ".3f", "difference": "+.3f", "share": ".1%", "p": ".4f", "count": ",d"}
+SPECS = {"number": "z.3f", "difference": "+z.3f", "share": ".1%", "p": ".4f", "count": ",d"}
 
 
 def plain(value: object) -> Any:  # noqa: ANN401  (what JSON knows)
@@ -117,7 +117,7 @@ def format_value(value: Value, kind: Kind) -> str:
             of = kind if kind in ("difference", "score") else "number"
             return "[{}, {}]".format(*(format_value(float(each), of) for each in value))
     if kind == "score":
-        return f"{value:.3f}" if abs(value) < 1 else f"{value:.2f}"
+        return f"{value:z.3f}" if abs(value) < 1 else f"{value:.2f}"
     if kind == "count" and isinstance(value, float):
         return f"{value:,.1f}"
     if kind == "number" and isinstance(value, int):

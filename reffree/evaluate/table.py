@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from reffree.metrics.names import WITHOUT_SEARCH
-from reffree.util.errors import InputError, check_documents
+from reffree.util.errors import InputError, check_documents, listed_briefly
 from reffree.util.notebooks import ShowsItself
 from reffree.util.optional import require_pandas
 
@@ -31,6 +32,12 @@ POSTERIOR = ("spread", "information", "chance_information", "assumed_segments")
 
 
 RECOMMENDED = "expected_pk"
+
+MANY, MOST_RIVALS, MOST_SENTINELS = 16, 10, 5
+"""Systems that a screen holds, and of more those that are shown."""
+
+SENTINEL = re.compile(r"(random|even)([^a-z]|$)|(none|all)$")
+"""Names of segmentations that read no text."""
 
 
 def named_like(kind: str, metrics: Iterable[str]) -> str | None:
@@ -217,6 +224,7 @@ class ScoreTable(ShowsItself):
     incomparable: frozenset[str] = frozenset()  # metrics defined on other documents per system
     verdict: tuple[str, ...] = ()  # what it says at a glance, in sentences
     settings: dict[str, Any] = field(default_factory=dict)  # options of the call
+    every: tuple[SystemScores, ...] = ()  # all systems, where some of them are shown
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -250,7 +258,7 @@ class ScoreTable(ShowsItself):
         None where there is nothing to compare: one system, or systems scored on different
         documents.
         """
-        losses = {row.system: row.metrics[metric].loss for row in self.systems}
+        losses = {row.system: row.metrics[metric].loss for row in self.every or self.systems}
         least = min(losses.values())
         if len(losses) < 2 or math.isinf(least) or metric in self.incomparable:
             return frozenset()
@@ -271,6 +279,23 @@ class ScoreTable(ShowsItself):
             if row.id in (documents or {row.id}) and row.system in (systems or {row.system})
         )
         return replace(self, documents=None if self.documents is None else kept)
+
+    def shortened(self) -> ScoreTable:
+        """Keep the best systems of many, sentinels and gold, in the order they have; and say so."""
+        names = [row.system for row in self.systems]
+        if len(names) <= MANY:
+            return self
+        sentinels = [name for name in names if SENTINEL.match(name)][:MOST_SENTINELS]
+        rivals = [n for n in names if n != "gold" and not SENTINEL.match(n)][:MOST_RIVALS]
+        kept = {"gold", *sentinels, *rivals}
+        rows = tuple(row for row in self.systems if row.system in kept)
+        beside = [name for name in names if name == "gold"] + sentinels
+        also = f", {listed_briefly(beside, MOST_SENTINELS)}" if beside else ""
+        note = (
+            f"{len(rows)} of {len(names)} systems: the first {len(rivals)} by "
+            f"{judged_by(self.metrics)}{also}; -f table shows all, as do all formats."
+        )
+        return replace(self, systems=rows, notes=(note, *self.notes), every=self.systems)
 
     def worse_than(self, limits: Mapping[str, float]) -> list[str]:
         """Say which systems are worse than a limit by metric, or have no score; gold aside."""

@@ -142,7 +142,7 @@ class Rivals:
 
 
 def _short(share: float) -> str:
-    return f"{share:.2f}".replace("0.", ".", 1)
+    return f"{share:z.2f}".replace("0.", ".", 1)
 
 
 def _p(p: float) -> str:

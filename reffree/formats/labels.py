@@ -257,23 +257,16 @@ def _add_labels(document: Document, labels: Sequence[Label]) -> Document:
             raise mistake(place, found, expected, "rename or remove one of the two")
         first[label.name] = replace(label.place, document=None)
         value = document.align(label.read(document), place)
-        held, labelled = _add_label(document, label.name, value, label.coders_as)
+        table = document.golds if label.coders_as == "golds" else document.segmentations
+        held = table.get(label.name)
         if held not in (None, value):
             found = f"another segmentation of this name than {text_place} has"
             expected = "the same one, or every name once in a document"
             raise mistake(place, found, expected, "rename or remove one of the two")
-        document = replace(labelled, place=label.place)
+        added: Any = {"systems": {**document.systems, label.name: value}}
+        if label.coders_as == "golds":
+            added = {"golds": {**document.golds, label.name: value}}
+        elif label.name == GOLD:
+            added = {"gold": value}
+        document = replace(document, place=label.place, **added)
     return replace(document, place=replace(document.place, document=document.id))
-
-
-def _add_label(
-    document: Document, name: str, value: Segmentation, coders_as: CodersAs
-) -> tuple[Segmentation | None, Document]:
-    """Return what the document had under the name, and the document with the new one."""
-    if coders_as == "golds":
-        golds = {**document.golds, name: value}
-        return document.golds.get(name), replace(document, golds=golds)
-    if name == GOLD:
-        return document.gold, replace(document, gold=value)
-    systems = {**document.systems, name: value}
-    return document.systems.get(name), replace(document, systems=systems)

@@ -199,8 +199,8 @@ def _draw_lines(document: MappedDocument) -> Iterator[Text]:
         units = [unit for unit, _ in group]
         if is_folded:
             known = [p for unit in units if (p := before[unit]) is not None]
-            said = f", none above {max(known):.3f}" if known else ""
-            yield Text(f"{'⋮':>{digits}}  {counted(len(units), 'unit')}{said}", style="dim")
+            most = f", none above {max(known):.3f}" if known else ""
+            yield Text(f"{'⋮':>{digits}}  {counted(len(units), 'unit')}{most}", style="dim")
             continue
         for unit in units:
             line = Text(f"{unit + 1:{digits}} ")

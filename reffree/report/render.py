@@ -66,8 +66,8 @@ def render(
     grids = [each.grid() for each in shown]
     if format == "md":
         return markdown_page(grids, opening, remarks, result.signature)
-    said = [*([opening] if opening else []), *remarks, result.signature]
-    return "".join(f"% {visible(line)}\n" for line in said) + "\n".join(map(latex_table, grids))
+    comments = [*([opening] if opening else []), *remarks, result.signature]
+    return "".join(f"% {visible(line)}\n" for line in comments) + "\n".join(map(latex_table, grids))
 
 
 def _json(result: Result) -> str:

@@ -16,7 +16,7 @@ from reffree.evaluate.table import (
     is_published,
 )
 from reffree.report.grid import console
-from reffree.util.errors import counted, visible
+from reffree.util.errors import counted, listed_briefly, visible
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -231,9 +231,9 @@ def _counts(table: ScoreTable) -> list[str]:
         without = [f"{system} {s.undefined}" for system, s in scores.items() if s.undefined]
         bare = [system for system, s in scores.items() if s.ci_reason is not None]
         if without:
-            undefined.setdefault(", ".join(without), []).append(name)
+            undefined.setdefault(listed_briefly(without), []).append(name)
         if bare:
-            which = "" if len(bare) == len(scores) else f" of {', '.join(bare)}"
+            which = "" if len(bare) == len(scores) else f" of {listed_briefly(bare)}"
             withheld.setdefault(which, []).append(name)
     lines = [
         f"Documents without a defined {', '.join(names)}: {listed}."
@@ -244,7 +244,7 @@ def _counts(table: ScoreTable) -> list[str]:
         lines.append(f"No interval{listed}{which}: too few documents with a score.")
     cells = [(row.system, score) for row in table.systems for score in row.metrics.values()]
     if left_out := [f"{system} {score.left_out}" for system, score in cells if score.left_out]:
-        lines.append(f"Neighbours with equal centroids left out: {', '.join(left_out)}.")
+        lines.append(f"Neighbours with equal centroids left out: {listed_briefly(left_out)}.")
     return lines + _failure_modes(table)
 
 
@@ -253,7 +253,7 @@ def _failure_modes(table: ScoreTable) -> list[str]:
     modes = {row.system: row.failure_mode for row in table.systems if row.failure_mode is not None}
     if not modes:
         return []
-    listed = ", ".join(f"{system} {mode.label}" for system, mode in modes.items())
+    listed = listed_briefly([f"{system} {mode.label}" for system, mode in modes.items()])
     limits = next(iter(modes.values())).thresholds
     return [
         f"Regimes of Coen's Table 2: {listed}; high is w_f1 from {limits.high_w_f1:g}, purity and "

@@ -279,5 +279,5 @@ def refuse_dropped(options: EncoderOptions) -> None:
         raise OptionError(
             f"scores to be kept, with {options.dropped} left out",
             expected="a score for every gap of the corpus",
-            remedy="leave out --drop-backchannels and --drop-repeats",
+            remedy="leave out --drop",
         )

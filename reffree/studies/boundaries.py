@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Unpack
 
@@ -23,12 +23,17 @@ from reffree.evaluate.corpus_counts import CorpusCounts
 from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.notes import dropped_notes
 from reffree.evaluate.result import DocumentText, Field, Result, Table, columns
+from reffree.evaluate.scores import corpus_mean
 from reffree.evaluate.signature import Signature
+from reffree.evaluate.table import CorpusScore
 from reffree.evaluate.trained_scorers import check_scorers, readings, with_scorers_encoder
+from reffree.evaluate.verdict import describe, rank
 from reffree.metrics.free.evidence import MOST_STEPS
 from reffree.metrics.free.expected import ExpectedPk
+from reffree.metrics.free.placement import Granularity, Placement, allowed_segments
 from reffree.metrics.free.posterior import Posterior
 from reffree.segmenters.base import Inputs
+from reffree.statistics.resampling import DocumentBootstrap
 from reffree.util.declare import Option, declared
 from reffree.util.errors import (
     InputError,
@@ -39,7 +44,7 @@ from reffree.util.errors import (
 )
 from reffree.util.progress import Progress, no_progress
 
-METRIC = ExpectedPk.name
+METRIC, PLACED, DENSE = ExpectedPk.name, Placement.name, Granularity.name
 UNRELATED = ("unsegmented", "aggregation", "interval", "seed")
 """Fields of a score's signature that do not touch boundaries."""
 
@@ -53,12 +58,13 @@ GAPS = (
 OWN_GAPS = (
     *columns("text", "document", "system"),
     *columns("count", "boundaries"),
-    *columns("number", "probability"),
+    *columns("number", "placement", "granularity", "probability"),
     Field("expected_pk", "expected_pk", best="low"),
 )
 SYSTEMS = (
     *columns("text", "system"),
     *columns("count", "documents", "boundaries"),
+    *(Field("placement", "placement", best="high"), *columns("number", "granularity")),
     *columns("number", probability="probability", gap_probability="of any gap"),
     Field("expected_pk", "expected_pk", best="low"),
 )
@@ -69,8 +75,9 @@ DOCUMENTS = (
     *columns("text", reason="why there is no posterior"),
 )
 LEGEND = (
-    " probability: mean over a system's boundaries. expected_pk: the Pk that the text lets one "
-    "expect; lower is better, the lowest is marked."
+    " placement: where boundaries are, 0 chance and 1 the best of as many; granularity: how many, "
+    "1 as the text suggests; probability: mean over a system's boundaries. expected_pk: the Pk "
+    "that the text lets one expect; lower is better, the best are marked."
 )
 
 
@@ -148,14 +155,21 @@ def boundaries(
     metrics = MetricSet((METRIC,), {METRIC: metric}, {})
     scored = Signature.of(metrics, counts, embedded, seed=0, dropped=options.dropped)
     signature = Signature({k: v for k, v in scored.fields.items() if k not in UNRELATED})
-    having = {name: [d for d in found if name in d.segmentations] for name in shown}
-    sums = [_sum_up(name, some) for name, some in having.items() if some]
+    having = {
+        name: some for name in shown if (some := [d for d in found if name in d.segmentations])
+    }
+    scores = {name: _scores_of(name, some) for name, some in having.items()}
+    sums = [_sum_up(name, some, scores[name]) for name, some in having.items()]
     if systems is None:  # best first
         sums.sort(key=lambda row: math.inf if row[-1] is None else row[-1])
     names = tuple(row[0] for row in sums)
     size = f"{counted(counts.n_documents, 'document')}, {counted(counts.n_units, 'unit')}."
     of_systems = [
-        (each.document.id, name, len(given.boundaries), _mean(each.own[name]), each.errors[name])
+        (
+            *(each.document.id, name, len(given.boundaries)),
+            *(each.value(metric, name) for metric in (PLACED, DENSE)),
+            *(_mean(each.own[name]), each.value(METRIC, name)),
+        )
         for each in found
         for name, given in each.in_order(names).items()
     ]
@@ -163,7 +177,7 @@ def boundaries(
     return Result(
         command="boundaries",
         question="Where does the text itself have boundaries?",
-        verdict=(_verdict(found, sums),),
+        verdict=_verdict(found, sums, scores),
         signature=str(signature),
         settings={},
         corpora=(counts.to_dict(embedded),),
@@ -199,15 +213,32 @@ class _Document:
         if posterior.is_defined:
             self.probabilities = posterior.boundaries.tolist()
             self.mean = float(posterior.boundaries[ends - 1].mean())
-        self.errors, self.own = {}, {}
+        self.scores: dict[tuple[str, str], tuple[float, float]] = {}  # with their weights
+        metrics = (Placement(evidence=metric.evidence), Granularity(), metric)
+        self.allowed = np.full(2, np.nan)  # the least and the most granularity
+        if posterior.is_defined:
+            self.allowed = np.array(allowed_segments(posterior)) / posterior.segments
+        self.own = {}
         for name, segmentation in self.segmentations.items():
-            value = float(metric.scores(posterior, np.array([segmentation.masses]))[0])
-            self.errors[name] = None if math.isnan(value) else value
+            masses = np.array([segmentation.masses])
+            for each in metrics:
+                (value,), (weight,) = (
+                    each.scores(posterior, masses),
+                    each.weights(posterior, masses),
+                )
+                self.scores[each.name, name] = float(value), float(weight)
             # Of the nearest end of a step: the boundary itself where steps are units.
             at = np.asarray(segmentation.boundaries, dtype=np.float64)
             nearest = np.searchsorted((ends[1:] + ends[:-1]) / 2, at)
             is_known = posterior.is_defined
             self.own[name] = posterior.boundaries[ends[nearest] - 1].tolist() if is_known else []
+
+    def value(self, metric: str, system: str) -> float | None:
+        """Return a score of a system as tables show it."""
+        value = self.scores[metric, system][0]
+        if math.isnan(value):
+            return None
+        return math.exp(value) if metric == DENSE else value
 
     def row(self) -> tuple[Any, ...]:
         """Return what the posterior rests on."""
@@ -242,31 +273,64 @@ def _gaps(documents: Sequence[_Document], names: Sequence[str]) -> Table:
     return Table.of("gaps", "Every gap between two units", fields, rows, shown=False)
 
 
-def _sum_up(name: str, having: Sequence[_Document]) -> tuple[Any, ...]:
+def _scores_of(name: str, having: Sequence[_Document]) -> dict[str, CorpusScore]:
+    """Return a system's scores over the documents that have it."""
+    bootstrap = DocumentBootstrap(len(having), np.random.default_rng(0))
+    found = {}
+    for metric in (PLACED, DENSE, METRIC):
+        raw, weights = np.array([each.scores[metric, name] for each in having]).T
+        mean = corpus_mean(raw, weights)
+        if metric == DENSE and mean is not None:
+            known = np.array([each.allowed for each in having if not np.isnan(each.allowed).any()])
+            low, high = np.exp(np.log(known).mean(0)).tolist()
+            found[metric] = CorpusScore(math.exp(mean), mean, allowed=(low, high))
+        else:
+            ci = bootstrap.interval(mean, raw, weights)
+            found[metric] = CorpusScore(mean, mean, ci=ci)
+    return found
+
+
+def _sum_up(
+    name: str, having: Sequence[_Document], scores: Mapping[str, CorpusScore]
+) -> tuple[Any, ...]:
     """Return a system's row over the documents that have it."""
     # Every gap counts once, as every boundary does.
     known = [(d.mean, len(d.document.units) - 1) for d in having if d.mean is not None]
     n_gaps = sum(n for _, n in known)
     return (
         *(name, len(having), sum(len(d.segmentations[name].boundaries) for d in having)),
+        *(scores[PLACED].value, scores[DENSE].value),
         _mean([p for d in having for p in d.own[name]]),
         math.fsum(mean * n for mean, n in known) / n_gaps if known else None,
-        _mean([error for d in having if (error := d.errors[name]) is not None]),
+        scores[METRIC].value,
     )
 
 
-def _verdict(documents: Sequence[_Document], sums: Sequence[tuple[Any, ...]]) -> str:
-    """Say whose boundaries are likeliest, or how many are likely where there are no systems."""
-    known = [row for row in sums if row[3] is not None]
+def _verdict(
+    documents: Sequence[_Document],
+    sums: Sequence[tuple[Any, ...]],
+    scores: Mapping[str, Mapping[str, CorpusScore]],
+) -> tuple[str, ...]:
+    """Say how well the best system sits, and whose boundaries are likeliest.
+
+    Where there are no systems, say how many gaps are likely ones.
+    """
+    known = [row for row in sums if row[5] is not None]
     if not known:
         likely = sum(p >= 0.5 for d in documents for p in d.probabilities or ())
         n_gaps = sum(len(d.document.units) - 1 for d in documents)
-        return f"A boundary is more likely than not in {likely:,} of {counted(n_gaps, 'gap')}."
-    name, _, _, probability, of_any_gap, _ = max(known, key=lambda row: row[3])
+        return (f"A boundary is more likely than not in {likely:,} of {counted(n_gaps, 'gap')}.",)
+    errors = {name: each[METRIC].value for name, each in scores.items()}
+    rivals = rank(METRIC, "lower", errors)
+    opening = describe(rivals.best or known[0][0], scores)
+    if len(rivals.values) > 1:
+        opening.append(f"It has the lowest {METRIC} of {len(rivals.values)} systems.")
+    name, *_, probability, of_any_gap, _ = max(known, key=lambda row: row[5])
     of = f" are likeliest of {len(known)} systems" if len(known) > 1 else ""
     return (
+        *opening,
         f"The boundaries of {name}{of}: probability {probability:.3f} on average, where any gap "
-        f"of the same documents has {of_any_gap:.3f}."
+        f"of the same documents has {of_any_gap:.3f}.",
     )
 
 

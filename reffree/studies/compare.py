@@ -15,7 +15,7 @@ from reffree.evaluate.metric_set import choose_metrics
 from reffree.evaluate.result import Field, Result, Table, columns
 from reffree.evaluate.score import refuse_medians, score
 from reffree.evaluate.table import ScoreTable, judged_by, rounded
-from reffree.evaluate.verdict import GOLD, rank
+from reffree.evaluate.verdict import GOLD, describe, rank
 from reffree.statistics.paired import (
     EXACT_DOCUMENTS,
     SWAPS,
@@ -28,9 +28,10 @@ from reffree.statistics.resampling import MIN_DOCUMENTS
 from reffree.studies.keywords import StudyKeywords, UnsegmentedOption
 from reffree.util.arrays import Floats
 from reffree.util.declare import Option, declared
-from reffree.util.errors import InputError, OptionError, counted
+from reffree.util.errors import InputError, OptionError, counted, listed_briefly
 
 ALPHA = 0.05
+SHARED = "systems that share a letter cannot be told apart"
 MANY = 12
 """More systems than that are shown against their neighbours, not every pair."""
 
@@ -41,11 +42,16 @@ Row = dict[str, Any]
 SYSTEMS = (
     *columns("text", "system", "metric"),
     Field("value", "value", best="rank", beside="letters"),
-    *columns("text", "letters"),  # shared with the systems it cannot be told apart from
+    *columns("text", "letters", "group"),  # shared with those it cannot be told apart from
     *columns("count", "rank", "documents"),
     *columns("interval", "ci"),
     *columns("count", "segments"),
     *columns("text", "direction"),
+)
+GROUPS = (
+    *columns("count", group="group", number="systems"),
+    *columns("text", systems="which"),
+    *columns("number", best="best", worst="worst"),
 )
 TESTED = (
     *columns("interval", ci="95 % interval"),
@@ -138,11 +144,25 @@ def compare_table(table: ScoreTable, *, alpha: float = ALPHA, seed: int = 0) -> 
         where = "" if len(metrics) == len(ranked) else f"{', '.join(metrics)}: "
         notes.append(where + remark)
     order = [row["system"] for row in ranked[judge]]
-    systems = sorted(chain(*ranked.values()), key=lambda row: order.index(row["system"]))
     is_many = len(order) > MANY
-    tables = [Table.of("systems", "", SYSTEMS, systems, wide="metric")]
+    tables, fields = [], SYSTEMS
     if is_many:
         known = [row["system"] for row in ranked[judge] if row["rank"] is not None]
+        groups = _groups(known, pairs[judge])
+        for number, group in enumerate(groups, 1):
+            for row in ranked[judge]:
+                row |= {"group": str(number)} if row["system"] in group else {}
+        value_of = {row["system"]: row["value"] for row in ranked[judge]}
+        listing = [
+            (i, len(each), listed_briefly(each), value_of[each[0]], value_of[each[-1]])
+            for i, each in enumerate(groups, 1)
+        ]
+        title = f"Groups by {judge}: none of a group can be told from its first"
+        tables.append(Table.of("groups", title, GROUPS, listing))
+        fields = (*SYSTEMS[:2], replace(SYSTEMS[2], beside="group"), *SYSTEMS[3:])
+    systems = sorted(chain(*ranked.values()), key=lambda row: order.index(row["system"]))
+    tables.append(Table.of("systems", "", fields, systems, wide="metric"))
+    if is_many:
         rows = [
             {"system": system, "next_better": better} | _minus(pairs[judge], system, better)
             for better, system in pairwise(known)
@@ -165,6 +185,16 @@ def compare_table(table: ScoreTable, *, alpha: float = ALPHA, seed: int = 0) -> 
     )
 
 
+def _groups(ranking: Sequence[str], pairs: Sequence[Row]) -> list[list[str]]:
+    """Cut a ranking into groups: the first one left, and those that cannot be told from it."""
+    apart = {frozenset((pair["a"], pair["b"])) for pair in pairs if pair["better"]}
+    groups, rest = [], list(ranking)
+    while rest:
+        groups.append([each for each in rest if {rest[0], each} not in apart])
+        rest = [each for each in rest if {rest[0], each} in apart]
+    return groups
+
+
 def _minus(pairs: Sequence[Row], system: str, better: str) -> Row:
     """Return the test of a pair as the one system's value minus the better one's."""
     pair = next(pair for pair in pairs if {pair["a"], pair["b"]} == {system, better})
@@ -183,8 +213,9 @@ def _legend(
     direction = "Lower is better" + (f" (higher for {', '.join(higher)})" if higher else "")
     sentences = [
         f"{counted(table.corpus['documents'], 'document')}, "
-        f"{counted(table.corpus['units'], 'unit')}. {direction}; systems that share a letter "
-        f"cannot be told apart at alpha {alpha:g}.",
+        f"{counted(table.corpus['units'], 'unit')}. {direction}; "
+        + ("none of a group can be told from its first" if is_many else SHARED)
+        + f" at alpha {alpha:g}.",
         "Documents are the unit: differences are over the documents both have a score for; p from "
         "swapping the two systems document by document, p corrected for all pairs of the metric "
         "(Westfall and Young), intervals not corrected.",
@@ -211,8 +242,9 @@ def _verdict(
     }
     rivals = every[metric]
     best, *others = rivals.values or [GOLD]
+    opening = describe(best, {row.system: row.metrics for row in table.systems})
     if not others:
-        return tuple(rivals.sentences())
+        return tuple(rivals.sentences(opening))
     nearest = _minus(pairs, others[0], best)
     apart = {frozenset((pair["a"], pair["b"])) for pair in pairs if pair["better"]}
     sentences = replace(
@@ -222,7 +254,7 @@ def _verdict(
         comparisons=len(pairs),
         unlike=frozenset(system for system in others if {system, best} in apart),
         has_power=has_power,
-    ).sentences()
+    ).sentences(opening)
     if len(ranked) > 1:
         n_best = sum(each.best == best for each in every.values())
         sentences.append(f"It is best by {n_best} of {len(ranked)} metrics.")

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import reffree
-from reffree.evaluate.table import judged_by
-from reffree.evaluate.verdict import rank
+from reffree.evaluate.table import CorpusScore, NullTest, judged_by
+from reffree.evaluate.verdict import describe, rank
 from tests.helpers import halves, topical_corpus
 
 
@@ -109,6 +109,86 @@ def test_different_documents_are_not_ranked():
     sentence = "segrefree cannot rank these systems: they were scored on different documents."
     assert table.verdict == (sentence,)
     assert table.sorted_by("segrefree") == table
+
+
+def with_opening(**systems):
+    corpus, vectors = topical_corpus([[4, 9, 3, 8]] * 12, **systems)
+    metrics = ["placement", "granularity", "expected_pk"]
+    return reffree.score(corpus, metrics=metrics, embeddings=vectors)
+
+
+def test_it_opens_with_how_many_and_where():
+    """Of the best by expected_pk, beside gold."""
+    table = with_opening(good=lambda n: [4, 9, 4, n - 17], ones=ones)
+    (good,) = [row.metrics for row in table.systems if row.system == "good"]
+    opening, second, *_ = table.verdict
+    assert opening.startswith("good cuts ")
+    low, high = good["granularity"].allowed
+    assert low < 1 < high
+    assert f"{low:.2g} to {high:.2g} is allowed" in opening
+    assert "its boundaries sit well" in opening
+    assert f"({good['placement'].value:.2f}".replace("0.", ".") in opening
+    assert "gold " in opening
+    assert second.startswith("It is best of 2 systems by expected_pk: ")
+    assert "--null" not in " ".join(table.verdict)
+
+
+@pytest.mark.parametrize(
+    ("factor", "allowed", "words"),
+    [
+        (0.41, (0.6, 1.6), "cuts 0.41 times as often as the text suggests (0.6 to 1.6 is allowed)"),
+        (0.5, (0.6, 1.6), "cuts half as often as the text suggests (0.5 ×; "),
+        (0.8, (0.6, 1.6), "cuts about as often as the text suggests (0.8 ×; "),
+        (2.02, (0.6, 1.6), "cuts twice as often as the text suggests (2 ×; "),
+    ],
+)
+def test_how_often_in_words(factor, allowed, words):
+    score = CorpusScore(factor, np.log(factor), allowed=allowed, direction="toward_1")
+    assert describe("x", {"x": {"granularity": score}})[0].startswith(f"x {words}")
+
+
+@pytest.mark.parametrize(
+    ("placed", "ci", "p", "words"),
+    [
+        (0.41, (0.3, 0.5), None, "sit well (.41 of what is possible, chance 0)"),
+        (0.3, (0.2, 0.4), None, "sit fairly well (.30 of"),
+        (0.1, (0.05, 0.2), None, "sit little better than by chance (.10 of"),
+        (0.1, (-0.05, 0.2), None, "cannot be told from chance (.10 of"),
+        (0.1, (-0.05, 0.2), 0.01, "sit little better than by chance (.10 of what is possible, ch"),
+        (0.1, (0.05, 0.2), 0.2, "cannot be told from chance (.10 of what is possible, chance 0, p"),
+        (-0.3, (-0.4, -0.2), None, "sit worse than by chance (-.30 of"),
+    ],
+)
+def test_how_well_in_words(placed, ci, p, words):
+    null = None if p is None else NullTest(draws=99, mean=0.0, sd=1.0, z=0.0, p=p)
+    score = CorpusScore(placed, placed, ci=ci, null=null, direction="higher")
+    assert describe("x", {"x": {"placement": score}})[0].startswith(f"x its boundaries {words}")
+
+
+def test_of_many_systems_the_best_are_shown_with_those_that_read_no_text(run, write_corpus):
+    """In the terminal; stars stay where they are best of all."""
+    rng = np.random.default_rng(0)
+    documents = [
+        {"id": f"d{i}", "units": [f"u{j}" for j in range(9)], "gold": [3, 6]} for i in range(6)
+    ]
+    for document in documents:
+        systems = {f"s{i:02d}": [int(a := rng.integers(1, 9)), 9 - int(a)] for i in range(20)}
+        document["systems"] = {**systems, "random_2": [8, 1], "evening": [1, 8], "none": [9]}
+    path = write_corpus(documents)
+    lines = run("score", path, "-m", "pk", "-m", "bor").stdout.splitlines()
+    names = [line.split()[0] for line in lines if re.match(r" \w+ +\d+ ", line)]
+    assert len(names) == 13
+    assert {"gold", "none", "random_2"} < set(names)
+    (said,) = [line for line in lines if line.startswith("13 of 24 systems: the first 10 by pk, ")]
+    assert "gold, " in said
+    assert "-f table shows all" in said
+    every = run("score", path, "-m", "pk", "-m", "bor", "-f", "table").stdout.splitlines()
+    assert sum(bool(re.match(r" \w+ +\d+ ", line)) for line in every) == 24
+    for line in lines:
+        if re.match(r" \w+ +\d+ ", line):
+            assert line.split() in [each.split() for each in every]
+    assert "shows all" not in run("score", path, "-m", "pk", "-f", "md").stdout
+    assert len(json.loads(run("score", path, "-m", "pk", "-f", "json").stdout)["systems"]) == 24
 
 
 def test_which_metric_a_verdict_rests_on():

@@ -113,7 +113,9 @@ def interrupt(rng: Random, folder: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=60)
     about = f"{' '.join(command)} after {moment:.2f} s: {process.returncode}\n{told}"
-    if "Traceback" in told and f"{os.sep}cli{os.sep}" not in told:
+    is_early = "Traceback" in told and f"{os.sep}cli{os.sep}" not in told
+    if process.returncode == -signal.SIGINT and (is_early or not told):
+        assert not any((folder / "out").iterdir()), about
         return  # Python had not come to the command
     assert process.returncode in (0, 130), about
     assert process.returncode or any((folder / "out").iterdir()), about

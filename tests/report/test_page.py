@@ -70,6 +70,13 @@ def test_page_says_question_answer_reading_and_settings():
     assert "<code>curves</code>" in text
 
 
+def test_long_notes_are_folded_so_that_the_picture_follows_the_answer():
+    result = synthetic.unknown()
+    assert '<details class="notes" open>' in render_page(result)
+    long = render_page(replace(result, notes=("what a system was scored on, " * 40,)))
+    assert '<details class="notes">' in long
+
+
 def test_results_read_back_make_the_same_page(tmp_path):
     path = tmp_path / "results.json"
     path.write_text(render(synthetic.diagnose(nasty=NASTY), "json"), encoding="utf-8")
@@ -580,7 +587,7 @@ def test_a_map_of_many_systems_fits_a_phone(width, visit):
         corpus = corpus.with_system(f"{'long ' * i}{name}{i}", cuts)
     page = visit(render_page(boundaries(corpus, embeddings=vectors)))
     page.set_viewport_size({"width": width, "height": 900})
-    for each in page.locator("summary").all()[1:]:
+    for each in page.locator("#documents summary").all()[1:]:
         each.click()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     wide = "box => box.scrollWidth > box.clientWidth + 1"

@@ -212,12 +212,34 @@ def test_of_many_systems_neighbours_are_shown(many):
     low, high = rows[0]["ci"]
     assert f"next − best: 95 % interval {low:.3f} to {high:.3f}" in many.verdict[0]
     text = render(many, "table")
-    assert len(text.splitlines()) < 2 * 47 + 20
+    assert len(text.splitlines()) < 2 * 47 + len(many.table("groups").rows) + 20
     assert "All 1,081 pairs: --table pairs" in " ".join(text.split())
     assert len(render(many, "table", table="pairs").splitlines()) > 1081
     assert len(render(many, "csv").splitlines()) == 1082
     few = compare_table(table_of({"a": [0.0] * 9, "b": [1.0] * 9}))
     assert [table.name for table in few.tables if table.shown] == ["systems", "pairs"]
+
+
+def test_many_systems_stand_in_groups(many):
+    """Each is cut from the ranking by what its first can be told from; the first are apart."""
+    ranking = [row["system"] for row in ranking_of(many)]
+    apart = {frozenset((pair["a"], pair["b"])) for pair in pairs_of(many) if pair["better"]}
+    group = {row["system"]: int(row["group"]) for row in ranking_of(many)}
+    firsts = [
+        min((s for s in ranking if group[s] == n), key=ranking.index)
+        for n in range(1, 1 + max(group.values()))
+    ]
+    assert firsts[0] == ranking[0]
+    assert len(firsts) > 1
+    for system in ranking:
+        first = firsts[group[system] - 1]
+        assert {system, first} not in apart
+        assert all({system, better} in apart for better in firsts[: group[system] - 1])
+    rows = many.table("groups").records()
+    assert [row["number"] for row in rows] == [
+        list(group.values()).count(row["group"]) for row in rows
+    ]
+    assert rows[0]["systems"].startswith(ranking[0])
 
 
 def test_rounding_noise_breaks_no_tie():

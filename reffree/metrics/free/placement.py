@@ -104,29 +104,32 @@ class Placement(Expected):
     def _gains(self, posterior: Posterior, masses: Masses) -> tuple[Floats, Floats]:
         """Expected Pk gained over random orders, and the most that could be; 0 where undefined.
 
-        A hypothesis without a boundary, or with one in every gap, leaves no choice: it gains
-        nothing of what segments of about one length, as many as the text suggests, could gain.
+        A hypothesis that leaves no choice, as one without a boundary or with one in nearly every
+        gap, gains nothing of what segments of about one length, as many as the text suggests,
+        could gain.
         """
         gained, room = np.zeros(len(masses)), np.zeros(len(masses))
         if not posterior.is_defined:
             return gained, room
         counts = (masses > 0).sum(1)
-        has_choice = (counts > 1) & (counts < posterior.n_units)
-        for count in np.unique(counts[has_choice]).tolist():
+        has_choice = counts > len(posterior.edges) - 1  # past all steps: undefined
+        for count in np.unique(counts[(counts > 1) & ~has_choice]).tolist():
             at, least = posterior.room_at(count)
-            if not at.is_defined or math.isinf(least):
-                continue
-            own = np.flatnonzero(has_choice & (counts == count))
-            rows = np.ascontiguousarray(masses[own, :count])
-            chance = np.array([self._chance(at, row) for row in rows])
-            gained[own] = chance - at.expected_pk(rows)
-            room[own] = chance - least
+            if at.is_defined:
+                own = np.flatnonzero(counts == count)
+                rows = np.ascontiguousarray(masses[own, :count])
+                chance = np.array([self._chance(at, row) for row in rows])
+                gained[own] = chance - at.expected_pk(rows)
+                room[own] = chance - least
+        has_choice |= room > LEAST_ROOM
         if not has_choice.all():
-            count = min(max(2, round(posterior.segments)), posterior.n_units)
+            n = posterior.n_units
+            count = min(max(2, round(posterior.segments)), n)
             at, least = posterior.room_at(count)
-            if at.is_defined and not math.isinf(least):
-                ends = np.linspace(0, posterior.n_units, count + 1).round().astype(np.int64)
-                room[~has_choice] = self._chance(at, np.diff(ends)) - least
+            if at.is_defined:
+                ends: Integers = np.linspace(0, n, count + 1).round().astype(np.int64)
+                gained[~has_choice] = 0.0
+                room[~has_choice] = self._chance(at, ends[1:] - ends[:-1]) - least
         return gained, room
 
     def _chance(self, at: Posterior, lengths: Masses) -> float:

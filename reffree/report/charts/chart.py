@@ -187,8 +187,8 @@ def thinned(
     kept = [row for group in groups.values() for row in spaced(group, share)]
     if len(rows) <= limit or len(kept) == len(rows):
         return rows, ()
-    told = f"Drawn: {len(kept):,} of {counted(len(rows), 'row')}, evenly spaced along each curve."
-    return kept, (told,)
+    note = f"Drawn: {len(kept):,} of {counted(len(rows), 'row')}, evenly spaced along each curve."
+    return kept, (note,)
 
 
 def spaced(items: Sequence[Any], n: int) -> list[Any]:

@@ -148,7 +148,7 @@ def _side_by_side(sizes: Mapping[str, float]) -> dict[str, float]:
 def _labelled(
     points: alt.Chart, field: str, names: list[str], label: str, size: int, interval: str = ""
 ) -> Any:  # noqa: ANN401  (a chart)
-    """Draw points told apart by colour and shape, with labels, and intervals of a title."""
+    """Draw points note apart by colour and shape, with labels, and intervals of a title."""
     colour = marked("colour", field, names, field)
     marks = points.mark_point(filled=True, size=size, opacity=0.85).encode(
         color=colour, shape=marked("shape", field, names, field)
@@ -215,11 +215,11 @@ def _fewer_documents(found: list[Row]) -> tuple[list[Row], tuple[str, ...]]:
     if len(every) <= most:
         return found, ()
     kept = set(chart.spaced(every, max(1, most)))
-    told = (
+    note = (
         f"Drawn: {counted(len(kept), 'document')} of {len(every):,}, evenly spaced in the order of "
         "the corpora; the means are those of all documents."
     )
-    return [row for row in found if key(row) in kept], (told,)
+    return [row for row in found if key(row) in kept], (note,)
 
 
 def noticed(result: Result) -> list[Chart]:

@@ -73,19 +73,17 @@ def test_placement_is_that_of_enumeration(n, seed, noise):
     values = Placement().scores(posterior, matrix)
     weights = Placement().weights(posterior, matrix)
     for masses, value, weight in zip(hypotheses, values, weights, strict=True):
-        has_choice = 1 < len(masses) < n
-        at = posterior.at(len(masses) if has_choice else max(2, round(posterior.segments)))
-        if not at.is_defined:
+        if not posterior.is_defined:
             assert np.isnan(value)
             continue
-        (node,) = at.nodes
         edges = posterior.edges[1:].tolist()
-        if has_choice:
+        gained, room = 0.0, 0.0
+        for node in posterior.at(len(masses)).nodes if len(masses) > 1 else ():
             gained, room = oracle.gained_and_room(masses, node.shared, node.window, edges)
-        else:
-            count = max(2, round(posterior.segments))
-            gained = 0.0
-            room = oracle.room_without_choice(n, count, node.shared, node.window, edges)
+        if room <= LEAST_ROOM:
+            gained, count = 0.0, min(max(2, round(posterior.segments)), n)
+            for node in posterior.at(count).nodes:
+                room = oracle.room_without_choice(n, count, node.shared, node.window, edges)
         if room <= LEAST_ROOM:
             assert np.isnan(value)
             continue
