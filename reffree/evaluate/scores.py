@@ -88,6 +88,7 @@ class Scores:
     spread: Floats  # (metrics, documents, systems) of expected errors; NaN without
     facts: Floats  # (metrics, documents, facts) `FACTS` behind them; NaN without
     counts: dict[str, Floats]  # of gold-based metrics: (documents, systems, c), 0 without gold
+    excess: Floats | None = None  # (2, documents, systems) `Excess` and weights, if looked at
     null: Floats | None = None  # (2, systems, metrics, draws) `null.draw_sums`
     embedded: Embeddings | None = None  # without its vectors
     rows: tuple[DocumentScores, ...] = ()  # of every document, where they are wanted
@@ -127,6 +128,12 @@ class Scores:
                 self.spread[m, d] = scores.spread
                 self.facts[m, d] = scores.facts
 
+    def with_excess(self, found: Sequence[RawScores]) -> Scores:
+        """Keep what systems agree with the vectors more than with the rest."""
+        return replace(
+            self, excess=np.array([[f.documents for f in found], [f.weights for f in found]])
+        )
+
     @classmethod
     def concatenate(cls, blocks: Sequence[Scores]) -> Scores:
         """Put blocks behind one another and add up their null draws."""
@@ -154,6 +161,7 @@ class Scores:
             spread=joined("spread"),
             facts=joined("facts"),
             counts={name: _counts(blocks, name) for name in first.metrics.gold_based},
+            excess=None if first.excess is None else joined("excess"),
             null=null,
             embedded=embedded,
             rows=tuple(row for block in blocks for row in block.rows),

@@ -40,6 +40,7 @@ _ASIDE = (
     *("script", "style", "noscript", "template", "nav", "footer", "aside", "form", "button"),
     *("svg", "iframe"),
 )
+_LATIN = ("iso-8859-1", "latin-1", "latin1", "ascii", "us-ascii")
 _UNMARKED = ["a", "img", "b", "strong", "i", "em", "u", "sup", "sub"]
 LARGER = 1.12
 """Times the usual size, a line of a PDF is a heading."""
@@ -111,9 +112,10 @@ def _html_as_markdown(content: bytes | str, place: Place) -> str:
     markdownify = _library("markdownify", place)
     import bs4
 
+    text = content if isinstance(content, str) else _decode_page(content, place)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what looks like XML, or like a file's name
-        page = bs4.BeautifulSoup(content, "html.parser")
+        page = bs4.BeautifulSoup(text, "html.parser")
     for aside in page.find_all(_ASIDE):
         aside.decompose()
     mains = page.find_all("main") or page.find_all("article")
@@ -125,8 +127,23 @@ def _html_as_markdown(content: bytes | str, place: Place) -> str:
         table_infer_header=True,
         **dict.fromkeys(("escape_asterisks", "escape_underscores", "escape_misc"), False),
     )
-    text = str(converter.convert_soup(main))
-    return re.sub(r"\n{3,}", "\n\n", re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE)).strip()
+    found = re.sub(r"[ \t]+$", "", str(converter.convert_soup(main)), flags=re.MULTILINE)
+    return re.sub(r"\n{3,}", "\n\n", found).strip()
+
+
+def _decode_page(content: bytes, place: Place) -> str:
+    """Decode by the mark at the start, else by what the page says, else as UTF-8."""
+    from bs4.dammit import EncodingDetector
+
+    content, marked = EncodingDetector.strip_byte_order_mark(content)
+    encoding = marked or EncodingDetector.find_declared_encoding(content, is_html=True) or "utf-8"
+    if encoding.lower() in _LATIN:
+        encoding = "windows-1252"  # as browsers read it
+    try:
+        return content.decode(encoding)
+    except (UnicodeDecodeError, LookupError):
+        found = f"bytes that are not {shorten(encoding)}, its encoding"
+        raise mistake(place, found, "a page in one encoding", "save it as UTF-8") from None
 
 
 def _word_as_html(content: bytes, place: Place) -> str:

@@ -222,10 +222,7 @@ class _Document:
         for name, segmentation in self.segmentations.items():
             masses = np.array([segmentation.masses])
             for each in metrics:
-                (value,), (weight,) = (
-                    each.scores(posterior, masses),
-                    each.weights(posterior, masses),
-                )
+                (value,), (weight,) = each.weighted_scores(posterior, masses)
                 self.scores[each.name, name] = float(value), float(weight)
             # Of the nearest end of a step: the boundary itself where steps are units.
             at = np.asarray(segmentation.boundaries, dtype=np.float64)

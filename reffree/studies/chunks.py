@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from itertools import product
@@ -84,15 +84,15 @@ STARTS = (
     *columns("text", "chunker"),
     *columns("count", "starts"),
     *columns("share", inside="inside a unit"),
-    *columns("number", distance="moved by"),
-    *columns("count", furthest="at most", left_out="too far", merged="merged chunks"),
+    *columns("count", distance="moved by", furthest="at most", left_out="too far"),
+    *columns("count", merged="merged chunks"),
     *columns("count", overlapping="overlapping", shared="characters shared"),
     *columns("count", outside="units in no chunk"),
 )
 SETTING = (
-    *columns("text", "corpus", "splitter", "setting"),
-    *columns("number", size="characters a chunk"),
-    *columns("count", "segments"),
+    Field("corpus", "", "text"),
+    *columns("text", "splitter", "setting"),
+    *columns("count", size="characters a chunk", segments="segments"),
 )
 READING = {
     "placement": "Where chunks start: 0 is what blind cuts of the same sizes in characters get, 1 "
@@ -231,31 +231,25 @@ def chunks(
     table = table.sorted_by(by)
     counter, limit = _token_counter(settings) if embeddings is None else (None, None)
     parts = [parts_of(t.text, t.blocks, own) for t, own in zip(read, units, strict=True)]
-    measured = []
-    order = [row.system for row in table.systems]
-    for each in sorted(made, key=lambda each: order.index(spelling_of(each))):
-        report = reports[spelling_of(each)]
-        found = [t.text[a:b] for t, cut in zip(read, report.cuts, strict=True) for a, b in cut]
+    plain = [text.text for text in read]
+    chunker_of_name = {spelling_of(each): each for each in made}
+    measured: list[dict[str, Any]] = []
+    for name in [row.system for row in table.systems if row.system in chunker_of_name]:
+        report = reports[name]
+        found = [text[a:b] for text, cut in zip(plain, report.cuts, strict=True) for a, b in cut]
         tokens = None if counter is None else counter(found)
-        plain = [text.text for text in read]
-        row = measure_chunks(each, plain, report.cuts, parts, tokens, limit)
-        about = {"chunker": spelling_of(each), "seconds": report.seconds}
+        row = measure_chunks(chunker_of_name[name], plain, report.cuts, parts, tokens, limit)
+        about = {"chunker": name, "seconds": report.seconds}
         about["size"] = sum(map(len, plain)) / report.snap.chunks
         measured.append({**report.snap.row, **row, **about})
     curve = _curve(table, made, by, measured)
-    if wanted and not curve:
-        raise InputError(
-            f"no chunker with a defined {by}",
-            expected="texts of three sentences or more, in two chunks or more",
-            remedy="take longer texts, or smaller chunks",
-        )
-    rivals = _rivals(table, by, settings.seed)
-    verdict = (
-        _describe_search(curve, by, table) if wanted else _recommend(table, rivals, measured, limit)
-    )
+    if wanted:
+        best, verdict = _search(curve, measured, by, table)
+    else:
+        best, verdict = _recommend(table, by, measured, limit, settings.seed)
     fields = (*SETTING, *estimate("value", by))
     tables = [
-        Table.of("curve", f"{by} of every setting", fields, curve, shown=bool(wanted)),
+        Table.of("curve", f"Settings by {by}", fields, curve, shown=bool(wanted)),
         Table.of("systems", f"Chunkers, best first by {by}", *_system_rows(table)),
         _table("sizes", "Sizes of chunks, and seconds to make them", SIZES, measured),
         _table("starts", "Where chunks start", STARTS, measured),
@@ -270,7 +264,7 @@ def chunks(
         signature=f"{table.signature}|{_versions(made, read, language)}",
         settings={
             "chunkers": [spelling_of(each) for each in bases],
-            "best": next(iter(rivals.values), None),
+            "best": best,
             "worse": table.worse_than(fail_under or {}),
         },
         corpora=({"name": "texts", **table.corpus},),
@@ -559,78 +553,96 @@ def _rivals(table: ScoreTable, metric: str, seed: int) -> Rivals:
 
 
 def _recommend(
-    table: ScoreTable, rivals: Rivals, measured: Sequence[dict[str, Any]], limit: int | None
-) -> Iterator[str]:
-    """Say which chunker to take, and what speaks against it."""
+    table: ScoreTable, by: str, measured: Sequence[dict[str, Any]], limit: int | None, seed: int
+) -> tuple[str | None, list[str]]:
+    """Return the chunker to take, and what speaks for and against it."""
+    rivals = _rivals(table, by, seed)
     if rivals.best is None:
-        yield f"{rivals.metric} is undefined for every chunker on these texts."
-        return
-    yield from table.verdict if rivals.metric == judged_by(table.metrics) else rivals.sentences()
+        return None, [f"{by} is undefined for every chunker on these texts."]
+    said = list(table.verdict if by == judged_by(table.metrics) else rivals.sentences())
     value = rivals.values[rivals.best]
-    if rivals.metric == RANKED_BY:
-        yield (
+    if by.split(":")[0] == RANKED_BY:
+        said.append(
             "0 is what blind cuts of the same sizes get, 1 the best that is possible with as many."
             if value > 0
             else "Blind cuts of the same sizes do as well."
         )
-    row_of = {row["chunker"]: row for row in measured}
-    rivalling = [rivals.best]
+    rivalling = {rivals.best}
     if rivals.unlike is not None:
-        rivalling = [name for name in rivals.values if name not in rivals.unlike]
-    rows = [row_of[name] for name in rivalling if name in row_of]
+        rivalling = {name for name in rivals.values if name not in rivals.unlike}
+    rows = [row for row in measured if row["chunker"] in rivalling]
     if len(rows) > 1:
         least = min(rows, key=lambda row: row["inside"] or 0.0)
-        yield (
+        said.append(
             f"Of those that cannot be told apart, {least['chunker']} starts the fewest chunks "
             f"inside a unit: {least['inside'] or 0.0:.1%}."
         )
     elif rows and len(rivals.values) > 1 and value > 0 and rivals.unlike is not None:
-        yield f"Take {rivals.best}."
-    for row in rows[:1]:
+        said.append(f"Take {rivals.best}.")
+    for row in [row for row in rows if row["chunker"] == rivals.best]:
         if (share := row["over_limit"] or 0) >= MOSTLY:
-            yield (
-                f"{share:.0%} of {row['chunker']}'s chunks are longer than the {limit} tokens that "
+            said.append(
+                f"{share:.0%} of {rivals.best}'s chunks are longer than the {limit} tokens that "
                 "the encoder reads, and lose their ends in it."
             )
         if row["merged"] >= MOSTLY * row["chunks"]:
-            yield (
+            said.append(
                 f"{row['merged']:,} of its {counted(row['chunks'], 'chunk')} start within the same "
                 "unit as another, and are judged as one."
             )
+    return rivals.best, said
 
 
-def _describe_search(
-    curve: Sequence[dict[str, Any]], metric: str, table: ScoreTable
-) -> Iterator[str]:
-    """Name the best setting and those near it; an end of the range is no optimum."""
+def _search(
+    curve: Sequence[dict[str, Any]],
+    measured: Sequence[dict[str, Any]],
+    metric: str,
+    table: ScoreTable,
+) -> tuple[str | None, list[str]]:
+    """Return the best setting, and what to say of it; an end of the range is no optimum.
+
+    Settings many of whose chunks start in one unit are finer than the metric can see.
+    """
+    if not curve:
+        raise InputError(
+            f"no chunker with a defined {metric}",
+            expected="texts of three sentences or more, in two chunks or more",
+            remedy="take longer texts, or smaller chunks",
+        )
     direction = table.systems[0].metrics[metric].direction
-    order = sorted(curve, key=lambda row: as_loss(row["value"], direction))
+    merging = {row["chunker"] for row in measured if row["merged"] >= MOSTLY * row["chunks"]}
+    too_fine = [row["setting"] for row in curve if row["setting"] in merging]
+    usable = [row for row in curve if row["setting"] not in merging] or curve
+    order = sorted(usable, key=lambda row: as_loss(row["value"], direction))
     best, worst = order[0], order[-1]
     low, high = ("highest", "lowest") if direction == "higher" else ("lowest", "highest")
     numbers = (
-        f"{best['value']:.3f} at {best['setting']}, of {len(curve)} settings; the {high} is "
+        f"{best['value']:.3f} at {best['setting']}, of {len(usable)} settings; the {high} is "
         f"{worst['value']:.3f} ({worst['setting']})"
     )
-    sizes = sorted(row["size"] for row in curve if row["splitter"] == best["splitter"])
+    said = [f"{best['setting']} is best: the {low} {metric} is {numbers}."]
+    sizes = sorted(row["size"] for row in usable if row["splitter"] == best["splitter"])
     if len(sizes) > 1 and best["size"] in (sizes[0], sizes[-1]):
         end, beyond = ("finest", "smaller") if best["size"] == sizes[0] else ("coarsest", "larger")
-        yield (
+        said = [
             f"No optimum within the range: the {low} {metric}, {numbers}, is at its {end} end: try "
             f"{beyond} sizes before you take it."
-        )
-    else:
-        yield f"{best['setting']} is best: the {low} {metric} is {numbers}."
-    yield "It was chosen on these texts, so its score flatters."
+        ]
+    said.append("It was chosen on these texts, so its score flatters.")
+    if near := [row["setting"] for row in order[1:] if abs(row["value"] - best["value"]) <= NEAR]:
+        said.append(f"Within {NEAR:g} of it: {listed(near)}.")
+    if too_fine:
+        said.append(f"Finer than sentences, so that {metric} cannot judge it: {listed(too_fine)}.")
     found = [(row.metrics.get("granularity"), row.system) for row in table.systems]
     grains = [(cell.value, name) for cell, name in found if cell is not None and cell.value]
     if grains:
         factor, nearest = min(grains, key=lambda grain: abs(math.log(grain[0])))
-        yield f"{nearest} is nearest to as many chunks as the text suggests: {factor:.1f} times."
-    near = [row["setting"] for row in order[1:] if abs(row["value"] - best["value"]) <= NEAR]
-    if near:
-        yield f"Within {NEAR:g} of it: {listed(near)}."
+        said.append(
+            f"{nearest} is nearest to as many chunks as the text suggests: {factor:.1f} times."
+        )
     if any("rests on the prior" in note for note in table.notes):
-        yield "The texts say too little to choose: what is assumed of segments' lengths chose."
+        said.append("The texts say too little to choose: what is assumed of lengths chose.")
+    return str(best["setting"]), said
 
 
 def _versions(chunkers: Sequence[Chunker], texts: Sequence[PlainText], language: str) -> str:

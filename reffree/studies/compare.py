@@ -27,6 +27,7 @@ from reffree.statistics.paired import (
 from reffree.statistics.resampling import MIN_DOCUMENTS
 from reffree.studies.keywords import StudyKeywords, UnsegmentedOption
 from reffree.util.arrays import Floats
+from reffree.util.bounds import check_limit
 from reffree.util.declare import Option, declared
 from reffree.util.errors import InputError, OptionError, counted, listed_briefly
 
@@ -109,6 +110,7 @@ def compare(
             remedy='add "systems" to the corpus, or pass --system NAME=FILE',
             place=corpus[0].place,
         )
+    check_limit("compared_systems", n := len(corpus.hypotheses), f"{n:,} systems to compare")
     seed, offline = keywords.get("seed", 0), keywords.get("offline", False)
     chosen = choose_metrics(metrics, corpus, seed=seed, offline=offline)
     refuse_medians(chosen, "compare, which tests differences of means")

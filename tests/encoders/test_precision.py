@@ -21,11 +21,10 @@ from reffree.encoders.device import (
     parse_ray,
 )
 from reffree.encoders.models import find_model
-from reffree.encoders.opening import open_encoder
+from reffree.encoders.opening import ReplicatedEncoder, open_encoder, shares
 from reffree.encoders.options import EncoderOptions, ModelSettings
 from reffree.encoders.precision import Abilities, abilities_of, suit_devices
 from reffree.encoders.probe import PROBE, cosine_deviation, one_digit_up
-from reffree.encoders.replicas import ReplicatedEncoder, shares
 from reffree.util.errors import EncoderError, OptionError
 from tests.checkpoints import WORDS
 from tests.encoders.streams import CPU, encode, opened, spelt

@@ -113,9 +113,18 @@ def test_a_web_page(tmp_path):
     assert "```\ndef f():\n    return 1\n```" in text
 
 
-def test_a_page_says_its_encoding(tmp_path):
+@pytest.mark.parametrize(
+    "content",
+    [
+        '<meta charset="latin-1"><p>caf\xe9</p>'.encode("latin-1"),
+        "<p>caf\xe9</p>".encode(),
+        "<p>caf\xe9</p>".encode("utf-8-sig"),
+        "<p>caf\xe9</p>".encode("utf-16"),
+    ],
+)
+def test_a_page_is_in_the_encoding_that_it_names(tmp_path, content):
     path = tmp_path / "a.htm"
-    path.write_bytes('<meta charset="latin-1"><p>caf\xe9</p>'.encode("latin-1"))
+    path.write_bytes(content)
     assert markdown(path) == "caf\xe9"
 
 
@@ -162,6 +171,11 @@ def test_headings_are_gold(tmp_path):
     [
         ("a.pdf", b"%PDF-1.4 nothing", "found a .pdf file that cannot be read"),
         ("a.docx", b"PK\x03\x04 nothing", "found a .docx file that cannot be read"),
+        (
+            "b.html",
+            b"<meta charset=utf-8><p>caf\xe9 \x81\xff</p>",
+            "bytes that are not utf-8, its encoding",
+        ),
         ("a.html", b"<nav>Home</nav>", "found a .html file without text"),
         (
             "a.txt",

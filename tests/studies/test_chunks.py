@@ -504,6 +504,17 @@ def test_the_planted_size_is_found(topics, monkeypatch):
     assert "is nearest to as many chunks as the text suggests" in " ".join(result.verdict)
 
 
+def test_what_is_finer_than_units_is_not_chosen(topics, monkeypatch):
+    monkeypatch.chdir(topics)
+    values = ["chunk_size=12,200,400,800"]
+    texts = ["t0.txt", "t1.txt", "t2.txt"]
+    result = chunks(texts, ["langchain"], values=values, embeddings="v.npz")
+    fine = "langchain-recursive:chunk_size=12"
+    assert f"Finer than sentences, so that placement cannot judge it: {fine}." in result.verdict
+    assert result.settings["best"] != fine
+    assert "of 3 settings" in result.verdict[0]
+
+
 def test_ten_sizes_without_those_that_cut_alike(topics, monkeypatch):
     monkeypatch.chdir(topics)
     (topics / "one").mkdir(exist_ok=True)

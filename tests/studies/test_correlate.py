@@ -30,7 +30,7 @@ from reffree.studies.correlate_pool import (
 )
 from reffree.studies.encoders import measure_speed, tell_apart
 from reffree.util.errors import EncoderError
-from reffree.util.progress import Timed, no_progress
+from reffree.util.progress import no_progress
 from reffree.util.seeds import rng_for
 from tests.checkpoints import save_checkpoint
 from tests.oracles.statistics import correlation_difference
@@ -78,13 +78,19 @@ def rows_of(result, table, **wanted):
     return result.table(table).records(**wanted)
 
 
+@pytest.fixture(scope="module")
+def systems(pooled):
+    """Scores of all systems, by name."""
+    table = score(pooled[0], metrics=[*FREE, *GOLD], embeddings=VECTORS)
+    return {row.system: row.metrics for row in table.systems}
+
+
 @pytest.mark.parametrize("pool", ["independent", "blind", "cohesion", "all"])
 @pytest.mark.parametrize("coefficient", ["pearson", "spearman", "kendall"])
-def test_corpus_level_is_the_correlation_of_the_score_table(result, pooled, pool, coefficient):
-    corpus, members = pooled
-    table = score(corpus, metrics=[*FREE, *GOLD], embeddings=VECTORS)
-    systems = {row.system: row.metrics for row in table.systems}
-    names = [member.system for member in members if member.is_in(pool)]
+def test_corpus_level_is_the_correlation_of_the_score_table(
+    result, pooled, systems, pool, coefficient
+):
+    names = [member.system for member in pooled[1] if member.is_in(pool)]
     for free in FREE:
         for gold in GOLD:
             x = [round(systems[name][free].value, 10) for name in names]  # equal systems tie
@@ -241,15 +247,6 @@ def test_missing_kinds_of_metrics_are_filled_in():
     assert case_settings({"metrics": ["arp_pair"]}).metrics == ("arp_pair", *usual)
     assert case_settings({"metrics": ["pk"]}).metrics == (*STUDIED, "pk")
     assert case_settings({}).metrics == (*STUDIED, *usual)
-
-
-def test_stages_are_timed_and_told():
-    timed = Timed()
-    with timed("Scoring", 2) as advance:
-        advance(2)
-    assert set(timed.seconds) == {"Scoring"}
-    assert timed.told().startswith("scoring 0.")
-    assert timed.seconds == {}
 
 
 # Encoders -------------------------------------------------------------------------------------

@@ -142,3 +142,11 @@ def test_limits_that_do_not_exist(monkeypatch):
 def test_a_misspelt_keyword_is_the_function_s_own(call, sentence):
     with pytest.raises(TypeError, match=sentence):
         call()
+
+
+def test_systems_that_are_compared_are_limited(monkeypatch):
+    monkeypatch.setenv("REFFREE_LIMITS", "compared_systems=1")
+    masses = {"a": [1, 2], "b": [2, 1]}
+    document = reffree.Document.build("d", ["x", "y", "z"], systems=masses)
+    with pytest.raises(OptionError, match=r"found 2 systems to compare; expected at most 1; check"):
+        reffree.compare(reffree.Corpus((document,)), metrics=["arp_cos"], embeddings=[np.eye(3)])
