@@ -20,6 +20,8 @@ CONNECTIVES = (
 )
 # fmt: on
 ADDRESS = ("you", "your", "yours")
+GREETINGS = ("hi", "hello", "hey")
+FAREWELLS = ("thanks", "thank", "welcome", "bye", "goodbye")
 
 
 def asks(unit: str) -> bool:
@@ -38,9 +40,14 @@ def share(unit: str, among: Sequence[str]) -> float:
     return sum(word in among for word in words) / len(words) if words else 0.0
 
 
-def opens_with_connective(unit: str) -> bool:
+def opens_with(unit: str, among: Sequence[str]) -> bool:
     words = words_of(unit)
-    return bool(words) and words[0] in CONNECTIVES
+    return bool(words) and words[0] in among
+
+
+def parts(unit: str) -> bool:
+    """Whether the unit has a word of thanks or farewell."""
+    return any(word in FAREWELLS for word in words_of(unit))
 
 
 def talk(units: Sequence[str]) -> float:
@@ -50,13 +57,17 @@ def talk(units: Sequence[str]) -> float:
 
 def cue(before: str, after: str, talk: float) -> float:
     """The cue of one gap, not yet compared to the document's other gaps."""
-    value = -6 * min(share(after, ANAPHORA), 0.2)
-    if opens_with_connective(after):
-        value -= 1.1
+    value = -12 * min(share(after, ANAPHORA), 0.2)
+    if opens_with(after, CONNECTIVES):
+        value -= 2.2
+    if opens_with(after, GREETINGS):
+        value += 3
+    if parts(before) and not parts(after):
+        value += 2
     if ends_in_question(before) and not asks(after):
-        value -= 0.5
+        value -= 1
     if asks(after) and not ends_in_question(before):
-        value += talk * 0.7
+        value += talk * 1.4
     return value + talk * 6 * min(share(after, ADDRESS), 0.2)
 
 

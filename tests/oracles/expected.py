@@ -178,11 +178,10 @@ def gain_table(y: ArrayLike, K: float, order: Order | None = None) -> Table:
 def evidence_table(y: ArrayLike, K: float, order: Order | None = None) -> Table:
     """Gain less the mean gain of the stretches of the same length, both in the same order.
 
-    Where segments have more than eight steps on average, a quarter of that stands for the 2 in
-    L / (L + 2).
+    Where segments have more than four steps on average, that less 2 stands for 2 in L / (L + 2).
     """
     gain = gain_table(y, K, order)
-    within = max(2.0, len(gain_lengths(gain)) / K / 4)
+    within = max(2.0, len(gain_lengths(gain)) / K - 2)
     evidence = {}
     for start, stop in gain:
         length = stop - start
@@ -362,8 +361,8 @@ def count_constant(table: Table, m: int, K: float) -> float:
 
 
 def count_factor(m: int) -> float:
-    """How much of the evidence for K counts: documents of more than 30 steps have 30 of them."""
-    return min(1.0, 30 / m)
+    """How much of the evidence for K counts: documents of more than 20 steps have 20 of them."""
+    return min(1.0, 20 / m)
 
 
 def count_evidence(gains: Sequence[tuple[Table, Sequence[Table]]], m: int, K: float) -> float:
@@ -403,7 +402,7 @@ def nodes(
 
     def count(z: float) -> float:
         if length is None:
-            return bounded(exp(0.66 + 0.40 * z) * n**0.25, m)
+            return bounded(exp(0.98 + 0.50 * z) * n**0.20, m)
         return bounded((1 + (n - 1) / length) * exp(0.2 * z), m)
 
     asked = A is not None and length is None

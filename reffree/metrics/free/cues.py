@@ -1,11 +1,15 @@
 """Cues: what the form of two neighbouring units says about a boundary between them.
 
-A unit that begins a topic seldom leans on the one before it, and a question is answered before the
-topic changes. None of that needs an encoder, so no segmenter that looks for similar vectors has
-used it up. The formula is in docs/definitions.md (Expected errors). Its numbers are those of a
-logistic regression on seven corpora (TIAGE train, QMSum, Wiki-50, Choi, a handbook, a programming
-manual, a novel), beside the evidence of vectors and words, rounded. The words are English; in other
-languages questions alone count.
+A unit that begins a topic seldom leans on the one before it, a question is answered before the
+topic changes, and people greet and thank each other at the ends of what they have to do. None of
+that needs an encoder, so no segmenter that looks for similar vectors has used it up. The formula is
+in docs/definitions.md (Expected errors). Its numbers are those of a logistic regression on seven
+corpora (TIAGE train, QMSum, Wiki-50, Choi, a handbook, a programming manual, a novel), beside the
+evidence of vectors and words, rounded and doubled, but for *you*, which ends topics where somebody
+is served and begins them in chats. Doubled, because correlation with Pk rises where people talk
+(TIAGE .64 to .80) and hardly moves elsewhere; with thrice, seekers fall. What greetings and thanks
+count for was set by hand, on chats and turns of service spliced behind one another. The words are
+English; in other languages questions alone count.
 """
 
 from __future__ import annotations
@@ -29,6 +33,8 @@ CONNECTIVES = frozenset((
 ))
 # fmt: on
 ADDRESS = frozenset(("you", "your", "yours"))
+GREETINGS = frozenset(("hi", "hello", "hey"))
+FAREWELLS = frozenset(("thanks", "thank", "welcome", "bye", "goodbye"))
 QUESTION_MARKS = "?？؟"
 CLOSING = "\"'”’»)]"
 """What may stand after a question mark."""
@@ -46,11 +52,15 @@ def cue_evidence(units: Sequence[str]) -> Floats:
     is_open = np.array([_ends_in_question(unit) for unit in units])
     talk = min(1.0, float(asks.mean()) / MOST)
     starts = np.array([bool(each) and each[0] in CONNECTIVES for each in words])
+    greets = np.array([bool(each) and each[0] in GREETINGS for each in words])
+    parts = np.array([not FAREWELLS.isdisjoint(each) for each in words])
     odds = (
-        -6.0 * _share(words, ANAPHORA)[1:]
-        - 1.1 * starts[1:]
-        - 0.5 * (is_open[:-1] & ~asks[1:])
-        + talk * (0.7 * (asks[1:] & ~is_open[:-1]) + 6.0 * _share(words, ADDRESS)[1:])
+        -12.0 * _share(words, ANAPHORA)[1:]
+        - 2.2 * starts[1:]
+        - 1.0 * (is_open[:-1] & ~asks[1:])
+        + talk * (1.4 * (asks[1:] & ~is_open[:-1]) + 6.0 * _share(words, ADDRESS)[1:])
+        + 3.0 * greets[1:]
+        + 2.0 * (parts[:-1] & ~parts[1:])
     )
     centred: Floats = odds - odds.mean()
     return centred

@@ -7,11 +7,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from reffree.metrics.free.cues import ADDRESS, ANAPHORA, CONNECTIVES, cue_evidence
+from reffree.metrics.free.cues import (
+    ADDRESS,
+    ANAPHORA,
+    CONNECTIVES,
+    FAREWELLS,
+    GREETINGS,
+    cue_evidence,
+)
 from tests.oracles import cues as oracle
 from tests.properties import examples
 
-WORDS = sorted(ANAPHORA | CONNECTIVES | ADDRESS | {"ships", "sail", "cake", "it's", "Éa", "水"})
+WORDS = sorted(
+    ANAPHORA
+    | CONNECTIVES
+    | ADDRESS
+    | GREETINGS
+    | FAREWELLS
+    | {"ships", "sail", "cake", "it's", "Éa", "水"}
+)
 ENDS = ["", ".", "?", "？", "؟", '?"', "?)\u2009", "? Yes.", "?!"]
 
 unit = st.builds(
@@ -42,3 +56,12 @@ def test_a_question_is_answered_before_the_topic_changes():
     units = ["Is it far?", "Two miles.", "Shall we eat?", "Gladly."]
     answered, asked, answered_again = cue_evidence(units)
     assert asked > 0 > max(answered, answered_again)
+
+
+def test_people_greet_at_the_beginning_and_thank_at_the_end():
+    units = ["A room for two.", "It is booked.", "Thanks a lot!", "You are welcome.", "Hello."]
+    asked, thanked, answered, greeted = cue_evidence(units)
+    assert greeted > max(asked, thanked, answered)
+    units = ["Thank you.", "A taxi to the station.", "At nine."]
+    after_thanks, inside = cue_evidence(units)
+    assert after_thanks > inside

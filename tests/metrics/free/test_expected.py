@@ -289,7 +289,7 @@ def test_topics_are_found():
     gold, even, random = score_document(
         x, [[12] * 5, [10] * 6, [5, 20, 9, 14, 12]], ["expected_pk"]
     )["expected_pk"].tolist()
-    assert gold < 0.5 * min(even, random)
+    assert gold < 0.6 * min(even, random)
 
 
 @pytest.mark.parametrize("n", [1, 2])
@@ -391,7 +391,7 @@ def test_many_hypotheses_and_long_documents():
     assert bool(((scores > 0) & (scores < 1)).all())
 
 
-def test_levels_of_long_documents_count_as_of_thirty_steps(monkeypatch):
+def test_levels_of_long_documents_count_as_of_twenty_steps(monkeypatch):
     """Weights among numbers of segments, by hand from gains: no oracle has so many steps."""
     rng = np.random.default_rng(11)
     x = np.repeat(rng.standard_normal((6, 16)), 10, axis=0) + rng.standard_normal((60, 16))
@@ -400,5 +400,5 @@ def test_levels_of_long_documents_count_as_of_thirty_steps(monkeypatch):
     level = np.log(posterior.weights / plain)
     monkeypatch.setattr(posterior_module, "LEVEL_STEPS", 60)
     full = np.log(Posterior(x, Reading()).weights / plain)
-    assert_allclose(2 * (level - level[3]), full - full[3], atol=1e-9)
+    assert_allclose(3 * (level - level[3]), full - full[3], atol=1e-9)
     assert np.ptp(full) > 1

@@ -192,24 +192,30 @@ def test_questions(unit: str, anywhere: bool, at_end: bool) -> None:
         ("Ships sail.", "...", 0, 0),
         ("Ships sail.", "", 0, 0),
         # One word of eight, two of four (as one of five), capitals.
-        ("Ships sail.", "Most of these boats float on salt water.", -6 / 8, -6 / 8),
-        ("Ships sail.", "They love it dearly.", -1.2, -1.2),
-        ("Ships sail.", "THIS boat will always float.", -1.2, -1.2),
+        ("Ships sail.", "Most of these boats float on salt water.", -12 / 8, -12 / 8),
+        ("Ships sail.", "They love it dearly.", -2.4, -2.4),
+        ("Ships sail.", "THIS boat will always float.", -2.4, -2.4),
         # Connectives count where they open the unit, once.
-        ("Ships sail.", "“However, boats float.”", -1.1, -1.1),
+        ("Ships sail.", "“However, boats float.”", -2.2, -2.2),
         ("Ships sail.", "Boats and ships float, but rafts also float.", 0, 0),
-        ("Ships sail.", "And then it sank down.", -1.1 - 1.2, -1.1 - 1.2),
+        ("Ships sail.", "And then it sank down.", -2.2 - 2.4, -2.2 - 2.4),
         # An answer; a question that is none, and one that follows a question.
-        ("Do ships sail?", "Ships sail.", -0.5, -0.5),
+        ("Do ships sail?", "Ships sail.", -1, -1),
         ("Do ships sail? Yes.", "Ships sail.", 0, 0),
-        ("Do ships sail?", "...", -0.5, -0.5),
+        ("Do ships sail?", "...", -1, -1),
         ("Do ships sail?", "Ships sail, right? Yes.", 0, 0),
-        ("Do ships sail? Yes.", "Ships sail, right? Yes.", 0, 0.7),
-        ("Ships sail.", "?", 0, 0.7),
+        ("Do ships sail? Yes.", "Ships sail, right? Yes.", 0, 1.4),
+        ("Ships sail.", "?", 0, 1.4),
         # Address: one word of eight, all of two.
         ("Ships sail.", "Boats float on the water of your lake.", 0, 6 / 8),
         ("Ships sail.", "You! Yours!", 0, 1.2),
-        ("Do ships sail?", "And you tell him this?", -1.2 - 1.1, -1.2 - 1.1 + 1.2),
+        ("Do ships sail?", "And you tell him this?", -2.4 - 2.2, -2.4 - 2.2 + 1.2),
+        # Greetings where they open the unit; thanks and farewells, unless they are answered.
+        ("Ships sail.", "Hello, ships!", 3, 3),
+        ("Ships sail.", "Ships say hello.", 0, 0),
+        ("Thank ships for sailing.", "Ships sail.", 2, 2),
+        ("Thank ships for sailing.", "Goodbye, ships.", 0, 0),
+        ("Ships sail.", "Ships say goodbye.", 0, 0),
     ],
 )
 def test_cue_of_one_gap(before: str, after: str, silent: float, talking: float) -> None:
@@ -225,19 +231,19 @@ BOATS = [
     "...",
     "Would ships sail then?",
 ]
-"""Two of five units ask, so talk is 1. Gaps: -0.6 - 0.5, -1.1 + 1.2, 0, 0.7; the mean is -0.075."""
+"""Two of five units ask, so talk is 1. Gaps: -1.2 - 1, -2.2 + 1.2, 0, 1.4; the mean is -0.45."""
 
 
 def test_cues_are_over_their_mean() -> None:
-    assert gap_cues(BOATS) == pytest.approx([-1.025, 0.175, 0.075, 0.775])
-    # One question of ten: half as much of what talk tells. 0.35 and 0.6 in nine gaps.
+    assert gap_cues(BOATS) == pytest.approx([-1.75, -0.55, 0.45, 1.85])
+    # One question of ten: half as much of what talk tells: 0.7 in one of nine gaps.
     units = ["Ships sail."] * 7 + ["Ships sail?", "Ships sail?!", "You sail."]
     assert gap_cues(units[:7] + units[8:9] + ["Ships sail."] * 2) == pytest.approx(
-        [-0.35 / 9] * 6 + [0.35 - 0.35 / 9] + [-0.35 / 9] * 2
+        [-0.7 / 9] * 6 + [0.7 - 0.7 / 9] + [-0.7 / 9] * 2
     )
-    # Two of ten: 0.7 at the first, none at the second, 1.2 at the address (no answer: "?!").
-    expected = np.array([0.0] * 6 + [0.7, 0, 1.2])
-    assert gap_cues(units) == pytest.approx(expected - 1.9 / 9)
+    # Two of ten: 1.4 at the first, none at the second, 1.2 at the address (no answer: "?!").
+    expected = np.array([0.0] * 6 + [1.4, 0, 1.2])
+    assert gap_cues(units) == pytest.approx(expected - 2.6 / 9)
     assert gap_cues(["It is so."]) == []
 
 
@@ -290,11 +296,11 @@ def test_count_evidence_of_three_steps() -> None:
 
 
 def test_nodes_without_length() -> None:
-    counts = nodes(16, 16)
-    K = [2 * exp(0.66 + step) for step in (-0.72, -0.48, -0.24, 0, 0.24, 0.48, 0.72)]
+    counts = nodes(32, 32)
+    K = [2 * exp(0.98 + step) for step in (-0.9, -0.6, -0.3, 0, 0.3, 0.6, 0.9)]
     assert [node[0] for node in counts] == pytest.approx(K)
-    # 16 / K / 2 = 4.25, 3.34, 2.63, 2.07, 1.63, ...
-    assert [node[2] for node in counts] == [4, 3, 3, 2, 2, 2, 2]
+    # 32 / K / 2 = 7.39, 5.47, 4.05, 3.002, 2.22, 1.65, ...
+    assert [node[2] for node in counts] == [7, 5, 4, 3, 2, 2, 2]
     weights = [exp(-z * z / 2) for z in DEVIATIONS]
     assert [node[1] for node in counts] == pytest.approx([x / sum(weights) for x in weights])
 
@@ -314,7 +320,7 @@ def weights_at(levels: list[float]) -> list[float]:
 
 
 def test_nodes_are_weighed_on_a_parabola() -> None:
-    # 16 units: K = 2·exp(0.66 + 0.4 z), within its bounds.
+    # 32 units: K = 2·exp(0.98 + 0.5 z), within its bounds.
     asked = []
 
     def weights(of_z: Callable[[float], float]) -> list[float]:
@@ -322,9 +328,9 @@ def test_nodes_are_weighed_on_a_parabola() -> None:
 
         def A(K: float) -> float:
             asked.append(K)
-            return of_z((log(K / 2) - 0.66) / 0.4)
+            return of_z((log(K / 2) - 0.98) / 0.5)
 
-        told, plain = nodes(16, 16, None, A), nodes(16, 16)
+        told, plain = nodes(32, 32, None, A), nodes(32, 32)
         assert [(K, k) for K, _, k in told] == [(K, k) for K, _, k in plain]
         return [weight for _, weight, _ in told]
 
@@ -333,7 +339,7 @@ def test_nodes_are_weighed_on_a_parabola() -> None:
     assert weights(lambda z: 3 - 2 * z + 0.7 * z**2) == pytest.approx(weights_at(quadratic))
     # z³ is 1.8² z at -1.8, 0 and 1.8.
     assert weights(lambda z: z**3) == pytest.approx(weights_at([3.24 * z for z in DEVIATIONS]))
-    assert sorted(asked) == pytest.approx([2 * exp(0.66 + 0.4 * z) for z in (-1.8, 0, 1.8)])
+    assert sorted(asked) == pytest.approx([2 * exp(0.98 + 0.5 * z) for z in (-1.8, 0, 1.8)])
 
 
 def test_nodes_with_length() -> None:
