@@ -57,8 +57,8 @@ $ python benchmarks/papers.py
 ```
 
 Run again on 0.5: every row that is one line of Python; of Coen, Tables 3 and 4 but for CSM, and
-Figures 1 and 3; the BiLSTM trained on TIAGE. All other rows are as measured on 0.4 and before,
-whose scores 0.5 keeps.
+Figures 1 and 3; the three supervised systems on TIAGE. All other rows are as measured on 0.4 and
+before, whose scores 0.5 keeps.
 """
 
 Row = Mapping[str, str]

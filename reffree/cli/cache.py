@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 ROUNDING = {"float32": 1e-5, "tf32": 1e-2, "float16": 1e-2, "bfloat16": 1e-1}
 """How far two vectors of one text may lie apart: batches round differently."""
 
-
 ENCODING = ("drop", "device", "offline", "cache")
 
 _cache_option = encoding_options("cache")

@@ -20,15 +20,12 @@ if TYPE_CHECKING:
     from reffree.evaluate.table import ScoreTable
 
 DRAWS = 1000
-METRICS = (
-    *("placement", "granularity", "expected_pk", "arp_pair", "segrefree"),
-    *("pk", "boundary_similarity"),
-)
-"""One table of 100 columns: what is read first, some of the published ones, and gold's word."""
+METRICS = ("placement", "granularity", "expected_pk", "arp_pair", "pk")
+"""What is read first, one of the published ones, and gold's word."""
 
 SCALE = (
     "placement is where boundaries are: 0 chance, 1 the best that the text knows of; granularity "
-    "how many, 1 as the text suggests; expected_pk both. The last two columns compare with gold."
+    "how many, 1 as the text suggests; expected_pk both. The last column compares with gold."
 )
 GOLD_FIRST = (
     "No column with a p saw gold, yet gold is best in each, then (by expected_pk) its copies."

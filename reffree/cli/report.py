@@ -15,7 +15,6 @@ from reffree.util.atomic import make_folder, write_file
 from reffree.util.errors import counted
 
 if TYPE_CHECKING:
-    from reffree.evaluate.result import Result
     from reffree.report.charts.drawing import FileFormat
 
 
@@ -61,35 +60,26 @@ def command(
     """
     if choose and charts is None:
         raise click.UsageError("--choose is for charts: add --charts FOLDER.")
-    picks = dict(_pick(each) for each in choose)
+    picks = {}
+    for text in choose:
+        name, _, picks[name] = text.partition("=")
+        if not (name and picks[name]):
+            raise click.UsageError(f"--choose {text}: expected NAME=VALUE, such as metric=arp_cos.")
     out = Output.of(output_format, output, [str(results)])
     if table is not None and out.format in ("html", "json"):
         raise click.UsageError("--table is for table, csv, md and latex.")
 
     from reffree.evaluate.result import load_result
+    from reffree.report.charts import charts_of, require_drawing
 
     result = load_result(results)
     if output is not None or output_format is not None or charts is None:
         out.show(result, table)
     if charts is not None:
-        _write_charts(result, charts, chart_format, picks)
-
-
-def _pick(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not (name and equals and value):
-        raise click.UsageError(f"--choose {text}: expected NAME=VALUE, such as metric=arp_cos.")
-    return name, value
-
-
-def _write_charts(result: Result, folder: Path, format: FileFormat, picks: dict[str, str]) -> None:
-    from reffree.report.charts import charts_of, require_drawing
-
-    draw_files = require_drawing().draw_files
-
-    make_folder(folder)
-    n = 0
-    for name, content in draw_files(charts_of(result), format, picks):
-        write_file(folder / name, [content])
-        n += 1
-    tell(f"{folder}: {counted(n, 'chart')}", err=True)
+        drawn = charts_of(result)
+        make_folder(charts)
+        n = 0
+        for file, content in require_drawing().draw_files(drawn, chart_format, picks):
+            write_file(charts / file, [content])
+            n += 1
+        tell(f"{charts}: {counted(n, 'chart')}", err=True)

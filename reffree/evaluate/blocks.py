@@ -21,6 +21,7 @@ from reffree.evaluate.table import DocumentScores, PartScore
 from reffree.evaluate.trained_scorers import check_scorers, readings
 from reffree.metrics.gold.metric import Golds, count_pairs
 from reffree.metrics.gold.pairs import Pairs
+from reffree.metrics.registry import spelling
 from reffree.util.progress import Progress, no_progress
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ def score_documents(documents: Corpus, plan: Plan, progress: Progress = no_progr
         return replace(scores, rows=_rows(scores, documents, {}))
     from reffree.encoders.device import device_names
     from reffree.metrics.free import engine
+    from reffree.metrics.free.excess import watched_excess
 
     settings, metrics = plan.settings, list(plan.metrics.reference_free.values())
     embedded = plan.embed(documents, progress)
@@ -96,11 +98,12 @@ def score_documents(documents: Corpus, plan: Plan, progress: Progress = no_progr
     device = "cpu" if device == "mps" else device  # which has no float64
     read = readings(documents, metrics, vectors, embedded.spec, settings.options.device)
     size = len(plan.systems) * len(documents)
+    watched = watched_excess(metrics) if settings.keep_spread else []
     with progress("Scoring", size) as advance:
         raw = engine.score_documents(
             vectors,
             by_document,
-            metrics,
+            [*metrics, *watched],
             keep_segments=settings.per_segment,
             unsegmented=settings.unsegmented,
             device=device,
@@ -109,6 +112,8 @@ def score_documents(documents: Corpus, plan: Plan, progress: Progress = no_progr
             keep_spread=settings.keep_spread,
             progress=advance,
         )
+    for excess in watched:
+        scores = scores.with_excess(raw.pop(spelling(excess)))
     extras: Extras = {}
     for name, found in raw.items():
         scores.put(name, found)

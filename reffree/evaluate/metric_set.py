@@ -8,6 +8,7 @@ from pathlib import Path
 
 from reffree.data.corpus import Corpus
 from reffree.evaluate.corpus_counts import CorpusCounts
+from reffree.evaluate.judges import without_read_sources
 from reffree.metrics.free.result import FreeMetric
 from reffree.metrics.gold.metric import GoldMetric, Golds
 from reffree.metrics.registry import (
@@ -93,4 +94,7 @@ def check_metrics(names: Sequence[str]) -> None:
 def _default(corpus: Corpus | CorpusCounts) -> list[str]:
     counts = corpus if isinstance(corpus, CorpusCounts) else CorpusCounts.of(corpus)
     has_gold = counts.n_compared == counts.n_documents
-    return [*DEFAULT, *(GOLD_DEFAULT if has_gold and counts.systems else ())]
+    return [
+        *without_read_sources(DEFAULT, counts.systems),
+        *(GOLD_DEFAULT if has_gold and counts.systems else ()),
+    ]

@@ -88,6 +88,7 @@ class Scores:
     spread: Floats  # (metrics, documents, systems) of expected errors; NaN without
     facts: Floats  # (metrics, documents, facts) `FACTS` behind them; NaN without
     counts: dict[str, Floats]  # of gold-based metrics: (documents, systems, c), 0 without gold
+    excess: Floats | None = None  # (2, documents, systems) `Excess` and weights, if looked at
     null: Floats | None = None  # (2, systems, metrics, draws) `null.draw_sums`
     embedded: Embeddings | None = None  # without its vectors
     rows: tuple[DocumentScores, ...] = ()  # of every document, where they are wanted
@@ -127,6 +128,12 @@ class Scores:
                 self.spread[m, d] = scores.spread
                 self.facts[m, d] = scores.facts
 
+    def with_excess(self, found: Sequence[RawScores]) -> Scores:
+        """Keep what systems agree with the vectors more than with the rest."""
+        return replace(
+            self, excess=np.array([[f.documents for f in found], [f.weights for f in found]])
+        )
+
     @classmethod
     def concatenate(cls, blocks: Sequence[Scores]) -> Scores:
         """Put blocks behind one another and add up their null draws."""
@@ -154,6 +161,7 @@ class Scores:
             spread=joined("spread"),
             facts=joined("facts"),
             counts={name: _counts(blocks, name) for name in first.metrics.gold_based},
+            excess=None if first.excess is None else joined("excess"),
             null=null,
             embedded=embedded,
             rows=tuple(row for block in blocks for row in block.rows),
@@ -301,6 +309,26 @@ class Scores:
         if self.n_segments[d, s] == 1:
             return f"no boundary (unsegmented={self.settings.unsegmented})"
         return self.metrics.reference_free[name].undefined
+
+
+def opening_scores(
+    placed: Floats, room: Floats, factors: Floats, allowed: Floats, bootstrap: DocumentBootstrap
+) -> dict[str, CorpusScore]:
+    """Return placement and granularity over documents, for a sentence about them.
+
+    Args:
+        placed: (documents,) placement; NaN where undefined, as everywhere here.
+        room: (documents,) what each counts for.
+        factors: (documents,) logarithm of granularity.
+        allowed: (documents, 2) the least and the most granularity that the text allows.
+        bootstrap: of the documents.
+    """
+    mean, level = corpus_mean(placed, room), corpus_mean(factors, np.ones_like(factors))
+    found = {"placement": CorpusScore(mean, mean, ci=bootstrap.interval(mean, placed, room))}
+    if level is not None:
+        low, high = np.exp(np.nanmean(np.log(allowed), axis=0)).tolist()
+        found["granularity"] = CorpusScore(math.exp(level), level, allowed=(low, high))
+    return found
 
 
 def _named_facts(spread: float, facts: Floats) -> dict[str, Any]:

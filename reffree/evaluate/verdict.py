@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from reffree.evaluate.judges import explain_better_than_gold, name_readers
 from reffree.evaluate.scores import Scores
 from reffree.evaluate.table import (
     DECIMALS,
@@ -200,6 +201,12 @@ def verdict(
 
         if score.information <= INFORMED * (score.chance_information or 0.0):
             sentences.append("The text says little here: the score rests on what is assumed.")
+    if is_free:
+        against_gold = None
+        if rivals.best and rivals.gold is not None and is_tested:
+            against_gold = _tests_of_best(scores, metric, [rivals.best, GOLD])[GOLD]
+        found_better = (metric, direction, rivals.values, rivals.gold, against_gold)
+        sentences += [*name_readers(scores, metric), *explain_better_than_gold(*found_better)]
     return tuple(sentences)
 
 

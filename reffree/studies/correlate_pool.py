@@ -22,6 +22,7 @@ from reffree.data.perturbation import parse_perturbation, perturb
 from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import Embeddings
 from reffree.encoders.models import DEFAULT_ENCODER
+from reffree.evaluate.judges import READERS
 from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import ScoreSettings
@@ -66,7 +67,7 @@ STEPS: tuple[Step, ...] = (
 """What the default pool is made with, beside perturbed gold; the first is the paper's too."""
 
 BLIND = ("gold", "random", "perturbed")
-SEEKERS = ("depth", "changepoint", "greedy", "optimal", "posterior", "scorer")
+SEEKERS = (*READERS["vectors"], "posterior", "scorer")
 """Methods of ``reffree segment`` that look at vectors: a system so called is cohesion-seeking."""
 
 

@@ -55,6 +55,14 @@ def gained_and_room(
     return chance - expected_error(masses, shared, window), chance - least
 
 
+def excess_and_weight(
+    by_vectors: tuple[float, float], by_others: tuple[float, float]
+) -> tuple[float, float]:
+    """Placement by vectors less that by words and cues, and the weight, of two (gained, room)."""
+    (gained_v, room_v), (gained_o, room_o) = by_vectors, by_others
+    return gained_v / room_v - gained_o / room_o, 1 / (1 / room_v + 1 / room_o)
+
+
 def blind_masses(lengths: Sequence[int], sizes: Sequence[int], turn: int) -> list[int]:
     """Segments of units of these lengths in characters, cut by sizes from ``turn`` on in a circle.
 

@@ -146,10 +146,10 @@ class Expected(FreeMetric):
         """Standard deviation over draws for each hypothesis: how far annotators may disagree."""
         return self._moments(posterior, masses)[1]
 
-    def weights(self, posterior: Posterior, masses: Masses) -> Floats:
-        """Return what the document counts for in the corpus's mean, for each hypothesis."""
+    def weighted_scores(self, posterior: Posterior, masses: Masses) -> tuple[Floats, Floats]:
+        """Scores, and what the document counts for in the corpus's mean for each hypothesis."""
         weight = posterior.n_units if self.pool_d == "length" else 1.0
-        return np.full(len(masses), float(weight))
+        return self.scores(posterior, masses), np.full(len(masses), float(weight))
 
     def _moments(self, posterior: Posterior, masses: Masses) -> tuple[Floats, Floats]:
         """Mean and standard deviation over draws, which follow from length and seed alone."""
@@ -243,7 +243,7 @@ def score_expected(
         for name, metric in metrics.items():
             posterior = posteriors[metric.rests_on]
             spread = metric.spread(posterior, masses) if keep_spread else np.empty(0)
-            scores, weights = metric.scores(posterior, masses), metric.weights(posterior, masses)
+            scores, weights = metric.weighted_scores(posterior, masses)
             parts[name].append((scores, weights, spread))
         progress(len(masses))
     scored = {}

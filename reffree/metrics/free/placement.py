@@ -92,16 +92,16 @@ class Placement(Expected):
 
     def scores(self, posterior: Posterior, masses: Masses) -> Floats:
         """Placement of each hypothesis, (h, s) masses; NaN where undefined."""
-        gained, room = self._gains(posterior, masses)
+        return self.weighted_scores(posterior, masses)[0]
+
+    def weighted_scores(self, posterior: Posterior, masses: Masses) -> tuple[Floats, Floats]:
+        """Placement, and what there is to gain between chance and the best; 1 where undefined."""
+        gained, room = self.gains(posterior, masses)
         defined = room > LEAST_ROOM
-        return np.where(defined, gained / np.where(defined, room, 1.0), np.nan)
+        room = np.where(defined, room, 1.0)
+        return np.where(defined, gained / room, np.nan), room
 
-    def weights(self, posterior: Posterior, masses: Masses) -> Floats:
-        """Return what there is to gain between chance and the best; 1 where undefined."""
-        room = self._gains(posterior, masses)[1]
-        return np.where(room > LEAST_ROOM, room, 1.0)
-
-    def _gains(self, posterior: Posterior, masses: Masses) -> tuple[Floats, Floats]:
+    def gains(self, posterior: Posterior, masses: Masses) -> tuple[Floats, Floats]:
         """Expected Pk gained over random orders, and the most that could be; 0 where undefined.
 
         A hypothesis that leaves no choice, as one without a boundary or with one in nearly every

@@ -186,13 +186,26 @@ class Posterior:
         alone._take(self._make_nodes(segments, 0.0, (0.0,)))
         return alone
 
+    def read_by(self, *sources: str) -> Posterior | None:
+        """Return what some of the sources alone say of where, at the number that all suggest.
+
+        None where they say nothing. Whatever `room_at` is asked for stays at that number.
+        """
+        alone = copy(self)
+        alone._rooms = {}
+        alone._sources = [source for source in self._sources if source.name in sources]
+        if "cues" not in sources:
+            alone._log_odds = np.zeros_like(self._log_odds)
+        has_said = bool(alone._sources) or bool(alone._log_odds.any())
+        return alone.at(self.segments) if has_said and self.is_defined else None
+
     def room_at(self, count: int) -> tuple[Posterior, float]:
         """Return the evidence at a number of segments, and the least expected Pk of so many.
 
         The least is infinite where the steps of a long document are fewer.
         """
         if count not in self._rooms:
-            at = self.at(count)
+            at = self if len(self.nodes) == 1 else self.at(count)
             least = math.inf
             if at.is_defined:
                 (node,) = at.nodes

@@ -71,7 +71,7 @@ def test_placement_is_that_of_enumeration(n, seed, noise):
     ]
     matrix = mass_matrix(hypotheses, n, "x")
     values = Placement().scores(posterior, matrix)
-    weights = Placement().weights(posterior, matrix)
+    _, weights = Placement().weighted_scores(posterior, matrix)
     for masses, value, weight in zip(hypotheses, values, weights, strict=True):
         if not posterior.is_defined:
             assert np.isnan(value)
