@@ -311,6 +311,26 @@ class Scores:
         return self.metrics.reference_free[name].undefined
 
 
+def opening_scores(
+    placed: Floats, room: Floats, factors: Floats, allowed: Floats, bootstrap: DocumentBootstrap
+) -> dict[str, CorpusScore]:
+    """Return placement and granularity over documents, for a sentence about them.
+
+    Args:
+        placed: (documents,) placement; NaN where undefined, as everywhere here.
+        room: (documents,) what each counts for.
+        factors: (documents,) logarithm of granularity.
+        allowed: (documents, 2) the least and the most granularity that the text allows.
+        bootstrap: of the documents.
+    """
+    mean, level = corpus_mean(placed, room), corpus_mean(factors, np.ones_like(factors))
+    found = {"placement": CorpusScore(mean, mean, ci=bootstrap.interval(mean, placed, room))}
+    if level is not None:
+        low, high = np.exp(np.nanmean(np.log(allowed), axis=0)).tolist()
+        found["granularity"] = CorpusScore(math.exp(level), level, allowed=(low, high))
+    return found
+
+
 def _named_facts(spread: float, facts: Floats) -> dict[str, Any]:
     """Name what is known of a spread and of `FACTS`; the range allowed is a factor."""
     information, chance, segments, fewest, most = facts.tolist()

@@ -23,7 +23,7 @@ from reffree.evaluate.corpus_counts import CorpusCounts
 from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.notes import dropped_notes
 from reffree.evaluate.result import DocumentText, Field, Result, Table, columns
-from reffree.evaluate.scores import corpus_mean
+from reffree.evaluate.scores import corpus_mean, opening_scores
 from reffree.evaluate.signature import Signature
 from reffree.evaluate.table import CorpusScore
 from reffree.evaluate.trained_scorers import check_scorers, readings, with_scorers_encoder
@@ -44,7 +44,7 @@ from reffree.util.errors import (
 )
 from reffree.util.progress import Progress, no_progress
 
-METRIC, PLACED, DENSE = ExpectedPk.name, Placement.name, Granularity.name
+METRIC, PLACED, DENSE = SCORED = ExpectedPk.name, Placement.name, Granularity.name
 UNRELATED = ("unsegmented", "aggregation", "interval", "seed")
 """Fields of a score's signature that do not touch boundaries."""
 
@@ -272,19 +272,12 @@ def _gaps(documents: Sequence[_Document], names: Sequence[str]) -> Table:
 
 def _scores_of(name: str, having: Sequence[_Document]) -> dict[str, CorpusScore]:
     """Return a system's scores over the documents that have it."""
+    of = {metric: np.array([each.scores[metric, name] for each in having]).T for metric in SCORED}
     bootstrap = DocumentBootstrap(len(having), np.random.default_rng(0))
-    found = {}
-    for metric in (PLACED, DENSE, METRIC):
-        raw, weights = np.array([each.scores[metric, name] for each in having]).T
-        mean = corpus_mean(raw, weights)
-        if metric == DENSE and mean is not None:
-            known = np.array([each.allowed for each in having if not np.isnan(each.allowed).any()])
-            low, high = np.exp(np.log(known).mean(0)).tolist()
-            found[metric] = CorpusScore(math.exp(mean), mean, allowed=(low, high))
-        else:
-            ci = bootstrap.interval(mean, raw, weights)
-            found[metric] = CorpusScore(mean, mean, ci=ci)
-    return found
+    allowed = np.array([each.allowed for each in having])
+    (placed, room), factors, error = of[PLACED], of[DENSE][0], corpus_mean(*of[METRIC])
+    found = opening_scores(placed, room, factors, allowed, bootstrap)
+    return found | {METRIC: CorpusScore(error, error)}
 
 
 def _sum_up(
@@ -296,7 +289,7 @@ def _sum_up(
     n_gaps = sum(n for _, n in known)
     return (
         *(name, len(having), sum(len(d.segmentations[name].boundaries) for d in having)),
-        *(scores[PLACED].value, scores[DENSE].value),
+        *(scores[each].value if each in scores else None for each in (PLACED, DENSE)),
         _mean([p for d in having for p in d.own[name]]),
         math.fsum(mean * n for mean, n in known) / n_gaps if known else None,
         scores[METRIC].value,

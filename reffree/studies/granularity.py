@@ -23,12 +23,14 @@ from reffree.encoders.embed import Vectors
 from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.result import Result, Table, columns, estimate
 from reffree.evaluate.score import scores_of
-from reffree.evaluate.scores import Scores, ScoreSettings, corpus_mean
+from reffree.evaluate.scores import Scores, ScoreSettings, corpus_mean, opening_scores
 from reffree.evaluate.signature import Signature
 from reffree.evaluate.table import CorpusScore
 from reffree.evaluate.trained_scorers import readings
+from reffree.evaluate.verdict import describe
 from reffree.metrics.free.expected import EXPECTED, FEWEST_UNITS, Expected
 from reffree.metrics.free.inputs import check_embeddings
+from reffree.metrics.free.placement import Granularity, Placement, allowed_segments
 from reffree.metrics.free.posterior import FEWEST, assumed_segments, most_segments
 from reffree.metrics.gold.metric import GoldMetric
 from reffree.metrics.registry import GOLD_METRICS, parse_metrics, spelling
@@ -59,6 +61,8 @@ HALVINGS = 60
 SYSTEMS = (
     *columns("text", "corpus", "metric", "system"),
     *columns("count", "segments"),
+    *estimate("placement", "placement"),
+    *columns("number", "granularity"),
     *estimate("at_own", "at as many"),
     *columns("count", best_at="best at"),
     *estimate("overall", "as reffree score"),
@@ -229,17 +233,27 @@ def _follow(
             shape = (len(corpus.hypotheses), len(corpus))
             values = np.full((len(assumed.numbers), *shape), np.nan)
             overall, span = np.full(shape, np.nan), np.full((3, len(corpus)), np.nan)
+            placed, room, factors = np.full((3, *shape), np.nan)
+            allowed = np.full((len(corpus), 2), np.nan)
+            own = Placement(evidence=metric.evidence, without=metric.without, seed=settings.seed)
             read = readings(corpus, [metric], embedded.vectors, embedded.spec, settings.device)
             for d in range(len(corpus)):
                 if assumed.is_defined[d]:
                     posterior = metric.posterior(embedded.vectors[d], read[d])
                     overall[:, d] = metric.scores(posterior, masses[d])
+                    placed[:, d], room[:, d] = own.weighted_scores(posterior, masses[d])
+                    factors[:, d] = Granularity().scores(posterior, masses[d])
+                    allowed[d] = np.array(allowed_segments(posterior)) / posterior.segments
                     segments = [node.segments for node in posterior.nodes]
                     span[:, d] = min(segments), posterior.segments, max(segments)
                     for i, number in enumerate(assumed.of_documents[:, d]):
                         values[i, :, d] = metric.scores(posterior.at(number), masses[d])
                 advance(1)
-            found = (metric, corpus, assumed, values, overall, span, gold, bootstrap)
+            by_system = {
+                name: opening_scores(placed[s], room[s], factors[s], allowed, bootstrap)
+                for s, name in enumerate(corpus.hypotheses)
+            }
+            found = (metric, corpus, assumed, values, overall, span, gold, bootstrap, by_system)
             curves.append(GranularityCurves(part.name, *found))
     every = MetricSet((*metrics, *against), dict(metrics), against)
     signature = Signature.of(every, corpus, embedded, seed=settings.seed)
@@ -330,6 +344,7 @@ class GranularityCurves:
     span: Floats  # (3, documents) fewest, mean and most segments that the metric assumes
     against_gold: Scores | None  # by the metrics whose expectations these are
     bootstrap: DocumentBootstrap
+    opening: dict[str, dict[str, CorpusScore]]  # by system: placement and granularity
 
     @property
     def place(self) -> Row:
@@ -344,6 +359,13 @@ class GranularityCurves:
         self.means: Floats = np.nanmean(self.values, axis=2)
         self.losses = self.means * self.metric.orientation.slope
         self.mean_span = [float(np.nanmean(row)) for row in self.span]
+
+    @property
+    def best_overall(self) -> str | None:
+        """System but gold with the best score as it is; None without any."""
+        losses = self.metric.orientation.slope * np.nanmean(self.overall, axis=1)
+        best = min(self.rivals, key=lambda s: float(losses[s]), default=None)
+        return None if best is None else self.systems[best]
 
     def real(self, system: int) -> CorpusScore | None:
         """Score of a system against gold, where there is gold."""
@@ -466,12 +488,15 @@ def _tables(curves: Sequence[GranularityCurves]) -> Iterator[Table]:
 
 def _system_rows(curves: GranularityCurves) -> Iterator[Row]:
     for s, name in enumerate(curves.systems):
-        own, real = POINTS + s, curves.real(s)
+        own, real, opening = POINTS + s, curves.real(s), curves.opening[name]
         overall = corpus_mean(curves.overall[s], np.ones(len(curves.corpus)))
         yield {
             **curves.place,
             "system": name,
             "segments": curves.assumed.numbers[own],
+            "placement": opening["placement"].value,
+            "placement_ci": opening["placement"].ci,
+            "granularity": opening["granularity"].value if "granularity" in opening else None,
             "at_own": curves.means[own, s],
             "at_own_ci": curves.interval(own, s),
             "best_at": curves.grid[int(curves.losses[:POINTS, s].argmin())],
@@ -505,7 +530,9 @@ def answer(curves: Sequence[GranularityCurves]) -> Iterator[str]:
         sentences = [_describe_crossing(crossing) for crossing in each.crossings]
         if each.stretches and not sentences:
             sentences.append(_describe_best(each))
-        for sentence in (*sentences, _on_assumed(each), *_on_gold(each)):
+        best = each.best_overall
+        opening = [] if best is None else describe(best, each.opening)
+        for sentence in (*opening, *sentences, _on_assumed(each), *_on_gold(each)):
             yield f"{where}{sentence}"
 
 
@@ -557,11 +584,9 @@ def _on_assumed(curves: GranularityCurves) -> str:
         f"{curves.place['metric']} itself assumes {low} to {high} segments a document, {middle} in "
         "the mean"
     )
-    means = np.nanmean(curves.overall, axis=1)
-    slope = curves.metric.orientation.slope
-    best = min(curves.rivals, key=lambda s: float(slope * means[s]), default=None)
-    if best is not None:
-        sentence += f"; over these {curves.systems[best]} is {_extreme(curves)} ({means[best]:.3f})"
+    if (name := curves.best_overall) is not None:
+        mean = float(np.nanmean(curves.overall[curves.systems.index(name)]))
+        sentence += f"; over these {name} is {_extreme(curves)} ({mean:.3f})"
     return f"{sentence}."
 
 
@@ -621,6 +646,8 @@ def _reading(metrics: Mapping[str, Expected]) -> dict[str, str]:
         "assumed": "Segments a document that annotators are assumed to make, as a mean over "
         "documents; longer documents are assumed to have more.",
         "segments": "Segments a document that the system has.",
+        "placement": "Where boundaries are: 0 is chance, 1 the best of as many.",
+        "granularity": "How many segments there are, by what the text suggests.",
         "at as many": "The error if annotators made as many segments as the system does.",
         "best at": "The assumed number of segments at which the system's error is best.",
         "as reffree score": "The metric itself: an average over the numbers that it assumes.",

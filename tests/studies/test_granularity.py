@@ -139,12 +139,16 @@ def test_parts_are_in_proportion_within_bounds():
 
 def test_systems_table_has_what_the_metrics_say(small):
     corpus, vectors, result = small
-    scores = reffree.score(corpus, metrics=["expected_pk", "pk"], embeddings=vectors, seed=3)
-    assert intervals_held(result) == 9
+    metrics = ["placement", "granularity", "expected_pk", "pk"]
+    scores = reffree.score(corpus, metrics=metrics, embeddings=vectors, seed=3)
+    assert intervals_held(result) == 12
     for row in result.table("systems").records():
         (table,) = [each.metrics for each in scores.systems if each.system == row["system"]]
         assert row["overall"] == pytest.approx(table["expected_pk"].value, abs=1e-6)
         assert row["overall_ci"] == pytest.approx(table["expected_pk"].ci, abs=1e-6)
+        assert row["placement"] == pytest.approx(table["placement"].value, abs=1e-6)
+        assert row["placement_ci"] == pytest.approx(table["placement"].ci, abs=1e-6)
+        assert row["granularity"] == pytest.approx(table["granularity"].value, abs=1e-6)
         assert row["real"] == pytest.approx(table["pk"].value, abs=1e-6)
         masses = corpus.hypotheses[row["system"]]
         assert row["segments"] == pytest.approx(np.mean([len(each) for each in masses]))
@@ -179,8 +183,9 @@ def test_a_finer_system_is_better_where_annotators_cut_finely():
     golds = [[9, 8, 10, 7 + i, 9, 8] for i in range(8)]
     corpus, vectors = topical_corpus(golds, halves=halves, fours=fours)
     result = granularity({"a": corpus}, embeddings={"a": vectors})
-    assert result.verdict[0].startswith("halves is better up to ")
-    assert "segments a document, fours above" in result.verdict[0]
+    assert result.verdict[0].startswith(("halves cuts ", "fours cuts "))
+    assert result.verdict[1].startswith("halves is better up to ")
+    assert "segments a document, fours above" in result.verdict[1]
     assert result.verdict[-1].startswith("Gold has 6 segments a document: there ")
     (crossing,) = rows(result, "crossings")
     own = {row["system"]: row["segments"] for row in rows(result, "curves", point="own")}
@@ -208,7 +213,8 @@ def curves_of(losses, noise=0.001, metric=None, has_gold=False):
     values = values if metric.orientation.slope > 0 else 1 - values
     bootstrap = DocumentBootstrap(20, rng_for(0, "documents"))
     span = np.tile([[2.0], [4.0], [8.0]], (1, 20))
-    return GranularityCurves("c", metric, corpus, assumed, values, values[0], span, None, bootstrap)
+    found = (metric, corpus, assumed, values, values[0], span, None, bootstrap)
+    return GranularityCurves("c", *found, opening={name: {} for name in losses})
 
 
 def answer_of(curves):
@@ -293,8 +299,8 @@ def test_without_gold_there_is_no_line_of_it():
     assert rows(result, "marks", point="gold") == []
     assert {row["real"] for row in rows(result, "curves")} == {None}
     assert "+pk" not in result.signature
-    assert result.verdict[0].startswith("halves is the only system; ")
-    assert len(result.verdict) == 2
+    assert result.verdict[1].startswith("halves is the only system; ")
+    assert len(result.verdict) == 3
 
 
 def test_gold_alone_is_followed_but_ranked_against_nobody():
@@ -330,7 +336,7 @@ def test_few_documents_have_no_intervals():
     result = granularity({"a": corpus}, embeddings={"a": vectors})
     assert all(row["low"] is None for row in rows(result, "curves"))
     assert "a: fewer than 5 documents, so no intervals, and no difference is clear." in result.notes
-    assert "cannot be told" in result.verdict[0]
+    assert "cannot be told" in result.verdict[1]
 
 
 def test_two_corpora_are_told_apart():
