@@ -43,6 +43,10 @@ the CPU, training, and each against the prediction below.""",
     "gpu_model": """\
 Nothing here was measured on a card: it is what `gpu_costs.py` predicts from the cards' data sheets
 and the models' shapes, until `gpu.py` has run on one.""",
+    "start": """\
+What a command costs in a process of its own, on the demo's corpus with its vectors in the cache:
+CPU seconds, before this version and now, and what of it is spent importing. Threads of linear
+algebra that wait for each other count, too.""",
     "load": """\
 A million units through a static encoder, the cache and `reffree score`, with an interrupt in the
 middle. Peak memory is of the process.""",

@@ -83,7 +83,8 @@ def measured(arguments: list[str], seconds: int) -> dict[str, Any]:
         err.seek(0)
         told = [line for line in err.read().splitlines() if "error: " in line]
     ended = "done" if process.returncode == 0 else (told or ["stopped"])[0]
-    if process.returncode in (-signal.SIGXCPU, -signal.SIGKILL) and used.ru_utime >= seconds - 1:
+    is_killed = process.returncode in (-signal.SIGXCPU, -signal.SIGKILL)
+    if is_killed and used.ru_utime + used.ru_stime >= seconds - 2:
         ended = f"no end within {seconds} s"
     return {
         "cpu_s": round(used.ru_utime + used.ru_stime, 1),

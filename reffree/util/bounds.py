@@ -36,7 +36,7 @@ LIMITS = {
     "input_rows": 2_000_000,  # lines of files, rows of tables, of all that one call reads
     "input_units": 10_000_000,  # of documents without text, which only segmentations tell of
     "explained_units": 5_000,  # of a document for --explain, whose time grows with their square
-    "compared_systems": 1_000,  # each with every other
+    "compared_systems": 500,  # each with every other
     "null_draws": 100_000,  # of --null; p is known to 1 in as many
 }
 
