@@ -24,7 +24,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from reffree.metrics.free.fast.segmentations import dot_products, shared_products, squared_sums
+from reffree.metrics.free.fast.segmentations import (
+    add_scaled,
+    dot_products,
+    shared_products,
+    squared_sums,
+)
 from reffree.util.arrays import Floats, Integers
 from reffree.util.words import english
 
@@ -64,7 +69,7 @@ class Coherence:
     scale: float  # √(D/2)
     correlations: Floats  # between steps 1, 2, … apart, up to the first that is not positive
     coherence: Floats  # √(D/2) b
-    excess: Floats  # the same over the mean of all stretches of the length
+    means: Floats  # its mean over all stretches of each length
 
     @classmethod
     def of(cls, products: Floats, scale: float, correlations: Floats) -> Coherence:
@@ -72,32 +77,33 @@ class Coherence:
         m = len(products)
         coherence = squared_sums(products)
         coherence *= scale / np.arange(1, m + 1)
-        mean = coherence.sum(0) / np.arange(m, 0, -1)  # cells of no stretch are 0
-        return cls(products, scale, correlations, coherence, coherence - mean)
+        means = coherence.sum(0) / np.arange(m, 0, -1)  # cells of no stretch are 0
+        return cls(products, scale, correlations, coherence, means)
 
     def reordered(self, order: Integers) -> Coherence:
         """Return what there is to be seen in the steps in another order.
 
         Scale and correlations stay, so that gains and evidence are tempered alike.
         """
-        products = np.ascontiguousarray(self.products[order][:, order])
-        return Coherence.of(products, self.scale, self.correlations)
+        return Coherence.of(self.products[np.ix_(order, order)], self.scale, self.correlations)
 
-    def gain(self, length: float) -> Floats:
-        """Log Bayes factors of a mean of its own, for segments of about ``length`` steps."""
+    def add_gain(self, table: Floats, length: float) -> None:
+        """Add log Bayes factors of a mean of its own, for segments of about ``length`` steps."""
         lengths = np.arange(1, len(self.coherence) + 1)
         occam = WITHIN / (1 + WITHIN) * np.log1p(lengths / WITHIN)
-        gain = lengths / (lengths + WITHIN) * self.coherence - self.scale * occam
-        return self.temper(length) * gain
+        temper = self.temper(length)
+        slopes = temper * lengths / (lengths + WITHIN)
+        add_scaled(table, self.coherence, slopes, -temper * self.scale * occam)
 
-    def evidence(self, length: float) -> Floats:
-        """Gains over the mean gain of all stretches of their length.
+    def add_evidence(self, table: Floats, length: float, weight: float) -> None:
+        """Add gains over the mean gain of all stretches of their length, times a weight.
 
         Of long segments, shorter stretches are parts: they count for less.
         """
         lengths = np.arange(1, len(self.coherence) + 1)
         within = max(WITHIN, length - WITHIN)
-        return self.temper(length) * lengths / (lengths + within) * self.excess
+        slopes = weight * self.temper(length) * lengths / (lengths + within)
+        add_scaled(table, self.coherence, slopes, -slopes * self.means)
 
     def temper(self, length: float) -> float:
         """``1/T`` for segments of about ``length`` steps.
@@ -149,7 +155,7 @@ def word_coherence(units: Sequence[str]) -> Coherence | None:
     terms = english().terms(units)
     n = len(units)
     unit = np.repeat(np.arange(n), np.diff(terms.edges))
-    pairs = np.unique(np.stack([unit, terms.ids]), axis=1)
+    pairs = np.divmod(np.unique(unit * terms.n_distinct + terms.ids), max(1, terms.n_distinct))
     rarity = np.log((n + 1) / np.maximum(np.bincount(pairs[1], minlength=terms.n_distinct), 1))
     values = rarity[pairs[1]]
     length = np.sqrt(np.bincount(pairs[0], values**2, minlength=n))
@@ -173,7 +179,8 @@ def step_odds(odds: Floats, n_units: int) -> Floats:
     """Log odds after each step but the last, the largest of the gaps near it; there 0: (m,)."""
     reach = step_size(n_units) // 2
     inner = step_edges(n_units)[1:-1] - 1
-    return np.array([*(odds[max(0, at - reach) : at + reach + 1].max() for at in inner), 0.0])
+    near = np.clip(inner[:, None] + np.arange(-reach, reach + 1), 0, len(odds) - 1)
+    return np.append(odds[near].max(1), 0.0)
 
 
 def _coherence(gram: Floats, size: float) -> Coherence | None:

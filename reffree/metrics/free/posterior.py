@@ -34,11 +34,9 @@ from reffree.metrics.free.evidence import (
     word_coherence,
 )
 from reffree.metrics.free.fast.segmentations import (
-    backward,
     draw_ends,
     expected_disagreement,
     forward,
-    forward_without_evidence,
     inside_over_orders,
     least_disagreement,
     least_of_counts,
@@ -259,34 +257,34 @@ class Posterior:
         """What to read scores with; None where there are none."""
         if not self.is_defined:
             return None
+        segments = self.segments
         if not any(source.weight for source in self._sources):
-            alone = self._information(self._evidence(self.segments))
-            return PosteriorFacts(alone, 0.0, self.segments)
-        own = self._information(self._coherence_evidence([each.own for each in self._sources]))
-        orders = zip(*(each.by_chance for each in self._sources), strict=True)
-        by_chance = [self._information(self._coherence_evidence(order)) for order in orders]
-        return PosteriorFacts(own, float(np.mean(by_chance)), self.segments)
+            return PosteriorFacts(self._information(self._table(segments)), 0.0, segments)
+        odds = np.zeros_like(self._log_odds)
+        every = zip(*((each.own, *each.by_chance) for each in self._sources), strict=True)
+        own, *by_chance = [
+            self._information(self._table_of(segments, odds, coherences)) for coherences in every
+        ]
+        return PosteriorFacts(own, float(np.mean(by_chance)), segments)
 
-    def _coherence_evidence(self, coherences: Sequence[Coherence]) -> Floats:
-        """What sources' coherences add up to, at the assumed number of segments."""
-        m = len(self.edges) - 1
-        total = np.zeros((m, m))
+    def _table(self, segments: float) -> Floats:
+        """What segments weigh by all sources, tempered for an assumed number of segments."""
+        return self._table_of(segments, self._log_odds, [each.own for each in self._sources])
+
+    def _table_of(self, segments: float, odds: Floats, coherences: Sequence[Coherence]) -> Floats:
+        """What segments weigh by odds after steps and these coherences of the sources."""
+        table: Floats = odds[:, None] + self._log_length
         for source, coherence in zip(self._sources, coherences, strict=True):
-            total += source.weight * coherence.evidence(m / self.segments)
-        return total
+            coherence.add_evidence(table, len(table) / segments, source.weight)
+        return table
 
-    def _information(self, evidence: Floats) -> float:
+    def _information(self, table: Floats) -> float:
         """KL of posterior and prior per expected boundary, at the assumed number of segments."""
         segments, m = self.segments, len(self.edges) - 1
-        before, after = np.empty(m + 1), np.empty(m + 1)
-        prior_weight = weight_for(np.empty((m, 0)), segments, 0.0, before)
-        prior = forward_without_evidence(m, prior_weight)[0]
-        table = evidence + self._log_length
-        weight = weight_for(table, segments, prior_weight, before)
-        total, mean, _ = forward(table, weight, before)
-        backward(table, weight, after)
-        none = np.empty(0, dtype=np.int64)
-        expected = segment_sums(table, evidence, weight, before, after, none)[2]
+        sums, no_lags = np.empty(m + 1), np.empty(0, dtype=np.int64)
+        prior_weight, prior, *_ = weight_for(np.empty((m, 0)), segments, 0.0, sums)
+        weight, total, mean, _ = weight_for(table, segments, prior_weight, sums)
+        expected = segment_sums(table, self._log_length, weight, sums, no_lags)[2]
         gained = expected + (weight - prior_weight) * mean - (total - prior)
         return max(float(gained), 0.0) / max(segments - 1, 1e-9)
 
@@ -312,21 +310,13 @@ class Posterior:
         for which, node in enumerate(self.nodes):
             rows = uniform[node_of == which]
             if len(rows):
-                table = self._evidence(node.segments) + self._log_length
+                table = self._table(node.segments)
                 forward(table, node.log_weight, sums)
                 ends = draw_ends(table, sums, rows)
                 gaps = np.zeros((len(rows), self.n_units - 1), dtype=np.bool_)
                 gaps[:, self.edges[1:-1] - 1] = ends[:, :-1]
                 drawn.append((node, masses_from_gaps(gaps)))
         return drawn
-
-    def _evidence(self, segments: float) -> Floats:
-        """Evidence of all sources, tempered for an assumed number of segments."""
-        m = len(self.edges) - 1
-        total = np.zeros((m, m)) + self._log_odds[:, None]
-        for source in self._sources:
-            total += source.weight * source.own.evidence(m / segments)
-        return total
 
     def _make_nodes(
         self, centre: float, spread: float, deviations: tuple[float, ...]
@@ -339,9 +329,9 @@ class Posterior:
             segments = self._segments(centre, spread, z)
             window = max(2, round(self.n_units / segments / 2))
             if window < self.n_units:
-                evidence = self._evidence(segments)
-                guess = weight_for(evidence + self._log_length, segments, guess, sums)
-                node = self._node(evidence, segments, window, guess)
+                table = self._table(segments)
+                guess = weight_for(table, segments, guess, sums)[0]
+                node = self._node(table, sums, segments, window, guess)
                 made.append(node._replace(deviation=z, weight=math.exp(-(z**2) / 2)))
         return _normalised(made)
 
@@ -371,27 +361,25 @@ class Posterior:
 
     def _gains(self, coherence: Coherence, counts: list[float]) -> Floats:
         """Log of the sum over segmentations into each number of segments, by gain."""
-        sums = np.empty(len(self.edges))
+        m = len(self.edges) - 1
+        sums = np.empty(m + 1)
         found = []
         guess = 0.0
         for segments in counts:
-            table = coherence.gain((len(self.edges) - 1) / segments) + self._log_length
-            guess = weight_for(table, segments, guess, sums)
-            total, mean, variance = forward(table, guess, sums)
+            table = np.broadcast_to(self._log_length, (m, m)).copy()
+            coherence.add_gain(table, m / segments)
+            guess, total, mean, variance = weight_for(table, segments, guess, sums)
             # Of segmentations of just the expected number of segments (saddle point).
             found.append(total - mean * guess - 0.5 * math.log(max(variance, 0.05)))
         return np.array(found)
 
-    def _node(self, evidence: Floats, segments: float, window: int, log_weight: float) -> Node:
-        m = len(self.edges) - 1
-        before, after = np.empty(m + 1), np.empty(m + 1)
-        table = evidence + self._log_length
-        forward(table, log_weight, before)
-        backward(table, log_weight, after)
+    def _node(
+        self, table: Floats, sums: Floats, segments: float, window: int, log_weight: float
+    ) -> Node:
         # Units a window apart are one of two numbers of steps apart.
         size = int(self.edges[1])
         lags = np.array([window // size, window // size + 1])
-        boundary, shared, _ = segment_sums(table, evidence, log_weight, before, after, lags)
+        boundary, shared, _ = segment_sums(table, self._log_length, log_weight, sums, lags)
         first = np.arange(self.n_units - window)
         lag = (first + window) // size - first // size
         return Node(

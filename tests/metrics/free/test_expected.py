@@ -241,7 +241,8 @@ def test_dimensions_are_told_apart_up_to_2000():
     """The 50 steps are as different as can be: 1/(1/49 - 1/50) dimensions without the bound."""
     coherence = embedding_coherence(np.eye(50))
     gains = oracle.gain_table(np.eye(50), 5)
-    table = coherence.gain(50 / 5)
+    table = np.zeros((50, 50))
+    coherence.add_gain(table, 50 / 5)
     found = [table[stop - 1, stop - start - 1] for start, stop in gains]
     assert_allclose(found, list(gains.values()), rtol=1e-6)
 
@@ -250,7 +251,8 @@ def test_parts_of_long_segments_count_for_less():
     """Twelve steps in 1.2 segments of ten: the quarter of their length stands for the 2."""
     x = np.random.default_rng(4).standard_normal((12, 5))
     expected = oracle.evidence_table(oracle.embedding_steps(x), 1.2)
-    table = embedding_coherence(x).evidence(12 / 1.2)
+    table = np.zeros((12, 12))
+    embedding_coherence(x).add_evidence(table, 12 / 1.2, 1.0)
     found = [table[stop - 1, stop - start - 1] for start, stop in expected]
     assert_allclose(found, list(expected.values()), atol=1e-9)
     finer = oracle.evidence_table(oracle.embedding_steps(x), 6)
