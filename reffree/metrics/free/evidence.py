@@ -65,27 +65,27 @@ class Reading:
 class Coherence:
     """What one source sees in every stretch, as tables (see `fast.segmentations`)."""
 
-    products: Floats  # (m, m) dot products of steps, their variance 1
+    products: Floats  # (m, m) dot products of the document's steps, their variance 1
     scale: float  # √(D/2)
     correlations: Floats  # between steps 1, 2, … apart, up to the first that is not positive
     coherence: Floats  # √(D/2) b
     means: Floats  # its mean over all stretches of each length
 
     @classmethod
-    def of(cls, products: Floats, scale: float, correlations: Floats) -> Coherence:
-        """Look at every stretch."""
+    def of(cls, products: Floats, scale: float, correlations: Floats, order: Integers) -> Coherence:
+        """Look at every stretch of the steps in an order."""
         m = len(products)
-        coherence = squared_sums(products)
+        coherence = squared_sums(products, order)
         coherence *= scale / np.arange(1, m + 1)
         means = coherence.sum(0) / np.arange(m, 0, -1)  # cells of no stretch are 0
         return cls(products, scale, correlations, coherence, means)
 
     def reordered(self, order: Integers) -> Coherence:
-        """Return what there is to be seen in the steps in another order.
+        """Return what there is to be seen in the document's steps in another order.
 
         Scale and correlations stay, so that gains and evidence are tempered alike.
         """
-        return Coherence.of(self.products[np.ix_(order, order)], self.scale, self.correlations)
+        return Coherence.of(self.products, self.scale, self.correlations, order)
 
     def add_gain(self, table: Floats, length: float) -> None:
         """Add log Bayes factors of a mean of its own, for segments of about ``length`` steps."""
@@ -139,11 +139,12 @@ def embedding_coherence(embeddings: NDArray[np.generic]) -> Coherence | None:
     x = np.ldexp(x, -int(np.frexp(np.abs(x).max(initial=0.0))[1]))
     length = np.sqrt(np.einsum("nd,nd->n", x, x))
     edges = step_edges(len(x))
-    steps = x / np.where(length > 0, length, 1.0)[:, None]
+    x /= np.where(length > 0, length, 1.0)[:, None]
     if len(edges) <= len(x):
-        steps = np.add.reduceat(steps, edges[:-1], axis=0) / np.diff(edges)[:, None]
-    gram = dot_products(np.ascontiguousarray(steps - steps.mean(0)))
-    return _coherence(gram, float(np.einsum("md,md->", steps, steps)))
+        x = np.add.reduceat(x, edges[:-1], axis=0) / np.diff(edges)[:, None]
+    size = float(np.einsum("md,md->", x, x))
+    x -= x.mean(0)
+    return _coherence(dot_products(np.ascontiguousarray(x)), size)
 
 
 def word_coherence(units: Sequence[str]) -> Coherence | None:
@@ -165,8 +166,9 @@ def word_coherence(units: Sequence[str]) -> Coherence | None:
     order = np.argsort(pairs[1], kind="stable")
     starts = np.append(0, np.cumsum(np.bincount(pairs[1])))
     gram = shared_products(starts, step[order], values[order], len(size))
-    mean = gram.mean(0)
-    return _coherence(gram - mean - mean[:, None] + mean.mean(), float(np.trace(gram)))
+    mean, size_of_all = gram.mean(0), float(np.trace(gram))
+    gram -= mean + mean[:, None] - mean.mean()
+    return _coherence(gram, size_of_all)
 
 
 def scorer_evidence(probabilities: Floats, n_units: int) -> Floats:
@@ -184,7 +186,7 @@ def step_odds(odds: Floats, n_units: int) -> Floats:
 
 
 def _coherence(gram: Floats, size: float) -> Coherence | None:
-    """Coherence of every stretch, from the dot products of steps.
+    """Coherence of every stretch, from the dot products of steps, which are scaled in place.
 
     ``size`` is the sum of the steps' squared lengths before their mean was taken away.
     """
@@ -192,10 +194,10 @@ def _coherence(gram: Floats, size: float) -> Coherence | None:
     total = float(np.trace(gram))
     if total <= NO_VARIANCE * size or m < 2:
         return None
-    seen = total**2 / float(np.square(gram).sum())
+    seen = total**2 / float(np.einsum("ij,ij->", gram, gram))
     dimension = 1 / max(1 / seen - 1 / m, 1 / MOST_DIMENSIONS)
-    products = gram * (m / total)
-    return Coherence.of(products, math.sqrt(dimension / 2), _correlations(products))
+    gram *= m / total
+    return Coherence.of(gram, math.sqrt(dimension / 2), _correlations(gram), np.arange(m))
 
 
 def _correlations(products: Floats) -> Floats:

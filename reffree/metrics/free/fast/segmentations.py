@@ -3,7 +3,8 @@
 A table has a row for every step of the document and a column for every length: ``[j, L - 1]`` is
 about the stretch of ``L`` steps that ends with step ``j``; cells with ``L > j + 1`` are not read.
 Everything runs in one thread. Sums over a row are made in an order that suits the processor: what
-runs along a row of the table is kept from the last step to the first, as its lengths are.
+is known of the steps so far is kept by the number of steps that are *left*, so that it runs the
+same way as the lengths in a row.
 """
 
 # Compiled functions take their types from their arguments.
@@ -17,8 +18,12 @@ import numpy as np
 
 from reffree.util.compiling import njit
 
-LEAST = -700.0
+LEAST = -350.0
 """Terms of a sum count as ``e`` to this times the largest at least, which changes no sum."""
+
+MOST_CHANGE = 300.0
+"""Sums are made anew where a change of weight may change some by ``e`` to more than this: within
+it, terms at `LEAST` stay negligible, and no number overflows or vanishes."""
 
 REORDERED = {"reassoc", "contract", "nnan", "nsz"}
 """Sums in any order; there are no NaN."""
@@ -48,16 +53,18 @@ def exponential(x):
 
 
 @njit(cache=True)
-def squared_sums(gram):
-    """|Σ x|² of every stretch, a table, from the dot products of its steps (symmetric)."""
+def squared_sums(gram, order):
+    """|Σ x|² of every stretch of steps in an order, a table, from their dot products."""
     m = len(gram)
     table = np.zeros((m, m))
     for j in range(m):
+        row = gram[order[j]]
+        own = row[order[j]]
         with_last = 0.0
-        table[j, 0] = gram[j, j]
+        table[j, 0] = own
         for length in range(2, j + 2):
-            with_last += gram[j, j - length + 1]
-            table[j, length - 1] = table[j - 1, length - 2] + 2.0 * with_last + gram[j, j]
+            with_last += row[order[j - length + 1]]
+            table[j, length - 1] = table[j - 1, length - 2] + 2.0 * with_last + own
     return table
 
 
@@ -108,37 +115,58 @@ def shared_products(starts, steps, values, m):
 
 
 @njit(cache=True, fastmath=REORDERED)
-def forward(table, log_weight, log_sums):
-    """Fill ``log_sums`` (m + 1,) and return the log of the sum over all segmentations.
+def forward(table, log_weight, sums, shares):
+    """Fill ``sums`` (m + 1,) and ``shares``, a table.
 
-    ``log_sums[j]`` is that of the first ``j`` steps; every segment counts ``log_weight`` more.
-    Also returned: mean and variance of the number of segments.
+    ``sums[left]`` is the log of the sum over all segmentations of the steps before the last
+    ``left``; every segment counts ``log_weight`` more. A share is the probability, in the
+    segmentations of the steps up to ``j``, that the last segment has this length.
     """
     m = len(table)
-    sums, mean, square = np.zeros(m + 1), np.zeros(m + 1), np.zeros(m + 1)
+    sums[m] = 0.0
     for left in range(m - 1, -1, -1):
-        row = table[m - left - 1]
-        sums_before, mean_before = sums[left + 1 :], mean[left + 1 :]
-        square_before = square[left + 1 :]
+        row, share, before = table[m - left - 1], shares[m - left - 1], sums[left + 1 :]
         most = -np.inf
         for i in range(m - left):
-            most = max(most, sums_before[i] + row[i])
-        total = count = squared = 0.0
+            most = max(most, before[i] + row[i])
+        total = 0.0
         for i in range(m - left):
-            share = exponential(max(sums_before[i] + row[i] - most, LEAST))
-            total += share
-            count += share * mean_before[i]
-            squared += share * square_before[i]
+            share[i] = exponential(max(before[i] + row[i] - most, LEAST))
+            total += share[i]
+        for i in range(m - left):
+            share[i] /= total
         sums[left] = most + math.log(total) + log_weight
-        mean[left] = count / total + 1.0
-        square[left] = (squared + 2.0 * count) / total + 1.0
-    log_sums[:] = sums[::-1]
-    return sums[0], mean[0], max(square[0] - mean[0] ** 2, 0.0)
+
+
+@njit(cache=True, fastmath=REORDERED)
+def reweighted(shares, change, ratios):
+    """What becomes of the sums of `forward` where every segment counts ``change`` more.
+
+    Fills ``ratios`` (m + 1,), new to old sums, and returns the log of that of all steps, and mean
+    and variance of the number of segments.
+    """
+    m = len(shares)
+    factor = math.exp(change)
+    count, square = np.zeros(m + 1), np.zeros(m + 1)  # times the ratio
+    ratios[m] = 1.0
+    for left in range(m - 1, -1, -1):
+        share, ratio_before = shares[m - left - 1], ratios[left + 1 :]
+        count_before, square_before = count[left + 1 :], square[left + 1 :]
+        total = counted = squared = 0.0
+        for i in range(m - left):
+            total += share[i] * ratio_before[i]
+            counted += share[i] * count_before[i]
+            squared += share[i] * square_before[i]
+        ratios[left] = factor * total
+        count[left] = factor * (counted + total)
+        square[left] = factor * (squared + 2.0 * counted + total)
+    mean = count[0] / ratios[0]
+    return math.log(ratios[0]), mean, max(square[0] / ratios[0] - mean**2, 0.0)
 
 
 @njit(cache=True)
 def forward_without_evidence(m, log_weight):
-    """Sum, mean and variance as of `forward` on a table of log lengths, in ``m`` operations.
+    """Log sum, mean and variance on a table of log lengths, in ``m`` operations.
 
     Σ over lengths L of L · z[j - L] is a running sum of running sums.
     """
@@ -165,17 +193,27 @@ def forward_without_evidence(m, log_weight):
 
 
 @njit(cache=True)
-def weight_for(table, segments, log_weight, log_sums):
-    """Log weight of a segment that makes ``segments`` expected, and what `forward` finds with it.
+def weight_for(table, segments, log_weight, sums, shares):
+    """Log weight of a segment that makes ``segments`` expected, from a first guess.
 
-    ``log_weight`` is a first guess. A table without columns stands for one of log lengths. Newton's
-    method, bisection where it would leave the bracket.
+    A table without columns stands for one of log lengths. Newton's method, bisection where it
+    would leave the bracket.
+
+    Returns:
+        The weight, the log of the sum over all segmentations, mean and variance of the number of
+        segments. ``sums`` are filled as by `forward`; ``shares`` is room of the table's shape.
     """
     m = len(table)
     low, high = -np.inf, np.inf
+    at = np.nan  # the weight of the shares
+    ratios = np.ones(m + 1)
     for _ in range(200):
         if table.shape[1]:
-            total, mean, variance = forward(table, log_weight, log_sums)
+            if not abs(log_weight - at) * m <= MOST_CHANGE:
+                at = log_weight
+                forward(table, at, sums, shares)
+            total, mean, variance = reweighted(shares, log_weight - at, ratios)
+            total += sums[0]
         else:
             total, mean, variance = forward_without_evidence(m, log_weight)
         off = segments - mean
@@ -195,11 +233,12 @@ def weight_for(table, segments, log_weight, log_sums):
         if following in (low, high):
             break
         log_weight = following
+    sums += np.log(ratios)
     return log_weight, total, mean, variance
 
 
 @njit(cache=True, fastmath=REORDERED)
-def segment_sums(table, log_lengths, log_weight, log_sums, lags):
+def segment_sums(table, log_lengths, log_weight, sums, lags):
     """Sum over segments what they are likely to be.
 
     From the last step back: a boundary there has a probability, and so has each segment that ends
@@ -209,7 +248,7 @@ def segment_sums(table, log_lengths, log_weight, log_sums, lags):
         table: what segments weigh.
         log_lengths: (m,) what they weigh without evidence.
         log_weight: of a segment, as of `forward`.
-        log_sums: those of `forward`.
+        sums: those of `forward`.
         lags: distances in steps.
 
     Returns:
@@ -217,7 +256,6 @@ def segment_sums(table, log_lengths, log_weight, log_sums, lags):
         segment, (lags, m) by the first of the two, and the expected sum of the evidence.
     """
     m = len(table)
-    sums = log_sums[::-1].copy()
     reached = np.zeros(m + 1)
     reached[0] = 1.0
     shared = np.zeros((len(lags), m + 1))
@@ -250,32 +288,24 @@ def segment_sums(table, log_lengths, log_weight, log_sums, lags):
 
 
 @njit(cache=True)
-def draw_ends(table, log_sums, uniform):
-    """Draw segmentations from the sums of `forward`: (draws, m) True after a segment's last step.
+def draw_ends(shares, uniform):
+    """Draw segmentations by the shares of `forward`: (draws, m) True after a segment's last step.
 
     ``uniform`` (draws, m) are random numbers; one is used for every segment.
     """
     draws, m = uniform.shape
     ends = np.zeros((draws, m), dtype=np.bool_)
-    terms = np.empty(m)
     for draw in range(draws):
         j = m
         used = 0
         while j > 0:
             ends[draw, j - 1] = True
-            most = -np.inf
-            for length in range(1, j + 1):
-                terms[length - 1] = log_sums[j - length] + table[j - 1, length - 1]
-                most = max(most, terms[length - 1])
-            total = 0.0
-            for length in range(1, j + 1):
-                total += exponential(max(terms[length - 1] - most, LEAST))
-                terms[length - 1] = total
-            wanted = uniform[draw, used] * total
-            used += 1
             length = 1
-            while length < j and terms[length - 1] <= wanted:
+            reached = shares[j - 1, 0]
+            while length < j and reached <= uniform[draw, used]:
+                reached += shares[j - 1, length]
                 length += 1
+            used += 1
             j -= length
     return ends
 
