@@ -44,15 +44,15 @@ def describe(system: str, scores: Mapping[str, Mapping[str, CorpusScore]]) -> li
         scores: by system, then by metric; gold's placement is named beside another's.
     """
     found = scores[system]
-    parts = []
+    cuts = sits = ""
     how_many, where = (named_like(kind, found) for kind in ("granularity", "placement"))
     if how_many is not None and (factor := found[how_many].value) is not None:
         words = next((w for low, high, w in OFTEN if low <= factor <= high), "")
         low, high = found[how_many].allowed or (factor, factor)
         if low <= factor <= high:
             words = "about as often"
-        parts.append(
-            f"cuts {words or f'{factor:.2g} times as often'} as the text suggests "
+        cuts = (
+            f"{system} cuts {words or f'{factor:.2g} times as often'} as the text suggests "
             f"({f'{factor:.2g} ×; ' if words else ''}{low:.2g} to {high:.2g} is allowed)"
         )
     if where is not None and (placed := found[where].value) is not None:
@@ -67,10 +67,10 @@ def describe(system: str, scores: Mapping[str, Mapping[str, CorpusScore]]) -> li
         aside = "" if null is None else f", {_p(null.p)}"
         gold = scores[GOLD][where].value if GOLD in scores and system != GOLD else None
         aside += "" if gold is None else f"; gold {_short(gold)}"
-        parts.append(
-            f"its boundaries {words} ({_short(placed)} of what is possible, chance 0{aside})"
-        )
-    return [f"{system} {'; '.join(parts)}."] if parts else []
+        owner = "its" if cuts else f"{system}'s"
+        sits = f"{owner} boundaries {words} ({_short(placed)} of what is possible, chance 0{aside})"
+    sentence = "; ".join(filter(None, (cuts, sits)))
+    return [f"{sentence}."] if sentence else []
 
 
 @dataclass(frozen=True, slots=True)

@@ -562,10 +562,11 @@ def _recommend(
     said = list(table.verdict if by == judged_by(table.metrics) else rivals.sentences())
     value = rivals.values[rivals.best]
     if by.split(":")[0] == RANKED_BY:
+        blind = "blind cuts of the same sizes" if "sizes=" in by else "the same in random order"
         said.append(
-            "0 is what blind cuts of the same sizes get, 1 the best that is possible with as many."
+            f"0 is what {blind} get, 1 the best that is possible with as many."
             if value > 0
-            else "Blind cuts of the same sizes do as well."
+            else f"{blind.capitalize()} do as well."
         )
     rivalling = {rivals.best}
     if rivals.unlike is not None:

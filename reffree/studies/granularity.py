@@ -28,6 +28,7 @@ from reffree.evaluate.signature import Signature
 from reffree.evaluate.table import CorpusScore
 from reffree.evaluate.trained_scorers import readings
 from reffree.evaluate.verdict import describe
+from reffree.metrics.free.cues import share_of_talk
 from reffree.metrics.free.expected import EXPECTED, FEWEST_UNITS, Expected
 from reffree.metrics.free.inputs import check_embeddings
 from reffree.metrics.free.placement import Granularity, Placement, allowed_segments
@@ -295,7 +296,8 @@ class AssumedSegments:
         units = np.array([len(document.units) for document in corpus], dtype=np.float64)
         is_defined = units >= FEWEST_UNITS
         most = np.array([most_segments(int(n)) for n in units])[is_defined]
-        share = np.array([assumed_segments(int(n), length)[0] for n in units])[is_defined]
+        numbers = (assumed_segments(len(d.units), length, share_of_talk(d.units)) for d in corpus)
+        share = np.array([number for number, _ in numbers])[is_defined]
         highest = max(
             float(np.minimum(units[is_defined] / UNITS_AT_MOST, most).mean()),
             min(HIGH_AT_LEAST, float(most.mean())),

@@ -56,6 +56,13 @@ def test_gold_that_agrees_with_the_vectors_as_much_is_no_reason_to_doubt():
     assert "; gold -" in verdict_of(documents, vectors)
 
 
+def test_where_gold_agrees_with_the_vectors_nobody_is_suspected():
+    """Even who does so more: there vectors see topics better than words do."""
+    between = [5, 9, 4, 10, 20]
+    documents, vectors = made(gold=between, mine=BY_VECTORS, other=BY_WORDS)
+    assert "far more" not in verdict_of(documents, vectors)
+
+
 def test_several_are_named_with_the_figure_of_the_first():
     documents, vectors = made(mine=[5, 9, 14, 6, 14], other=BY_VECTORS, words=BY_WORDS)
     said = verdict_of(documents, vectors)

@@ -162,7 +162,7 @@ def test_how_often_in_words(factor, allowed, words):
 def test_how_well_in_words(placed, ci, p, words):
     null = None if p is None else NullTest(draws=99, mean=0.0, sd=1.0, z=0.0, p=p)
     score = CorpusScore(placed, placed, ci=ci, null=null, direction="higher")
-    assert describe("x", {"x": {"placement": score}})[0].startswith(f"x its boundaries {words}")
+    assert describe("x", {"x": {"placement": score}})[0].startswith(f"x's boundaries {words}")
 
 
 def test_of_many_systems_the_best_are_shown_with_those_that_read_no_text(run, write_corpus):

@@ -20,8 +20,7 @@ from math import ceil, exp, inf, log, sqrt
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tests.oracles import reference_based
-from tests.oracles.cues import gap_cues
+from tests.oracles import cues, reference_based
 
 MOST_STEPS = 12
 """Documents with more steps than this have too many segmentations to try them all."""
@@ -218,7 +217,7 @@ def scorer_table(probabilities: Sequence[float], b: int = 1) -> Table:
 
 def cue_table(units: Sequence[str], b: int = 1) -> Table:
     """The cue of the gap each stretch ends at."""
-    return edge_table(gap_cues(units), b)
+    return edge_table(cues.gap_cues(units), b)
 
 
 def flat_table(m: int) -> Table:
@@ -392,17 +391,18 @@ def nodes(
     m: int,
     length: float | None = None,
     A: Callable[[float], float] | None = None,
+    talk: float = 0.0,
 ) -> list[Node] | None:
     """Seven (K, weight, k); the weights sum to 1, and are 0 where k >= n. None if all are.
 
     ``A`` gives a K its log evidence (none: 0). It is asked at three deviations z, whether or not
     they have a window, and between them on the parabola through these; it does not count if
-    ``length`` is given.
+    ``length`` is given. ``talk`` is how much of a conversation the document is, where cues count.
     """
 
     def count(z: float) -> float:
         if length is None:
-            return bounded(exp(0.98 + 0.50 * z) * n**0.20, m)
+            return bounded(exp(0.66 + 0.20 * talk + 0.50 * z) * n**0.25, m)
         return bounded((1 + (n - 1) / length) * exp(0.2 * z), m)
 
     asked = A is not None and length is None
@@ -452,7 +452,8 @@ def evidence_and_nodes(
         tables = [(gain_table(y, K), [gain_table(y, K, o) for o in orders]) for _, y in gains]
         return count_evidence(tables, m, K)
 
-    return evidence, nodes(n, m, length, A if gains else None)
+    talk = cues.talk(units) if units else 0.0
+    return evidence, nodes(n, m, length, A if gains else None, talk)
 
 
 def mixture(evidence: Evidence, m: int, counts: Sequence[Node]) -> Mixture:

@@ -297,10 +297,10 @@ def test_count_evidence_of_three_steps() -> None:
 
 def test_nodes_without_length() -> None:
     counts = nodes(32, 32)
-    K = [2 * exp(0.98 + step) for step in (-0.9, -0.6, -0.3, 0, 0.3, 0.6, 0.9)]
+    K = [32**0.25 * exp(0.66 + step) for step in (-0.9, -0.6, -0.3, 0, 0.3, 0.6, 0.9)]
     assert [node[0] for node in counts] == pytest.approx(K)
-    # 32 / K / 2 = 7.39, 5.47, 4.05, 3.002, 2.22, 1.65, ...
-    assert [node[2] for node in counts] == [7, 5, 4, 3, 2, 2, 2]
+    # 32 / K / 2 = 8.55, 6.34, 4.69, 3.48, 2.58, 1.91, 1.41
+    assert [node[2] for node in counts] == [9, 6, 5, 3, 3, 2, 2]
     weights = [exp(-z * z / 2) for z in DEVIATIONS]
     assert [node[1] for node in counts] == pytest.approx([x / sum(weights) for x in weights])
 
@@ -320,7 +320,7 @@ def weights_at(levels: list[float]) -> list[float]:
 
 
 def test_nodes_are_weighed_on_a_parabola() -> None:
-    # 32 units: K = 2·exp(0.98 + 0.5 z), within its bounds.
+    # 32 units: K = 32^0.25·exp(0.66 + 0.5 z), within its bounds.
     asked = []
 
     def weights(of_z: Callable[[float], float]) -> list[float]:
@@ -328,7 +328,7 @@ def test_nodes_are_weighed_on_a_parabola() -> None:
 
         def A(K: float) -> float:
             asked.append(K)
-            return of_z((log(K / 2) - 0.98) / 0.5)
+            return of_z((log(K / 32**0.25) - 0.66) / 0.5)
 
         told, plain = nodes(32, 32, None, A), nodes(32, 32)
         assert [(K, k) for K, _, k in told] == [(K, k) for K, _, k in plain]
@@ -339,7 +339,7 @@ def test_nodes_are_weighed_on_a_parabola() -> None:
     assert weights(lambda z: 3 - 2 * z + 0.7 * z**2) == pytest.approx(weights_at(quadratic))
     # z³ is 1.8² z at -1.8, 0 and 1.8.
     assert weights(lambda z: z**3) == pytest.approx(weights_at([3.24 * z for z in DEVIATIONS]))
-    assert sorted(asked) == pytest.approx([2 * exp(0.98 + 0.5 * z) for z in (-1.8, 0, 1.8)])
+    assert sorted(asked) == pytest.approx([32**0.25 * exp(0.66 + 0.5 * z) for z in (-1.8, 0, 1.8)])
 
 
 def test_nodes_with_length() -> None:
@@ -353,7 +353,7 @@ def test_nodes_with_length() -> None:
 def test_nodes_within_bounds() -> None:
     # A length of 100 says 1.02 segments of three units, and less below z = 0.
     assert [K for K, _, _ in nodes(3, 3, 100)[:4]] == pytest.approx([1.02] * 4)
-    assert [K for K, _, _ in nodes(3, 3)][-3:] == [2.5] * 3
+    assert [K for K, _, _ in nodes(3, 3)][-4:] == [2.5] * 4
     assert {K for K, _, _ in nodes(8, 2)} == {1.5}  # two steps of four units
     assert nodes(2, 2) is None
     assert nodes(1, 1, 4) is None
@@ -429,13 +429,13 @@ def test_number_of_segments_heeds_vectors_and_words_that_tell() -> None:
         _, counts = evidence_and_nodes(*sources, units=units, orders=orders, n=n)
         return [weight for _, weight, _ in counts]
 
-    def expected(*sources: np.ndarray) -> list[float]:
-        return [weight for _, weight, _ in nodes(n, n, None, lambda K: A(K, *sources))]
+    def expected(*sources: np.ndarray, talk: float = 0.0) -> list[float]:
+        return [weight for _, weight, _ in nodes(n, n, None, lambda K: A(K, *sources), talk)]
 
     vectors, words = embedding_steps(x), word_steps(TERMS)
     plain = [weight for _, weight, _ in nodes(n, n)]
-    assert weights(x, TERMS, ODDS, units=BOATS) == pytest.approx(expected(vectors, words))
-    assert weights(x, None, ODDS, units=BOATS) == pytest.approx(expected(vectors))
+    assert weights(x, TERMS, ODDS, units=BOATS) == pytest.approx(expected(vectors, words, talk=1))
+    assert weights(x, None, ODDS, units=BOATS) == pytest.approx(expected(vectors, talk=1))
     assert weights(None, TERMS) == pytest.approx(expected(words))
     assert expected(vectors) != pytest.approx(plain)
     assert expected(words) != pytest.approx(plain)
