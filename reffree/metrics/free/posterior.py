@@ -150,8 +150,8 @@ class Posterior:
         self.edges = step_edges(self.n_units)
         m = len(self.edges) - 1
         self._log_length = np.log(np.arange(1, m + 1))
-        # Room for what segments weigh, and for what `weight_for` makes of it.
-        self._room = np.empty((m, m)), np.empty((m, m))
+        # Room for the table of what segments weigh, and for what `weight_for` makes of it.
+        self._tables = np.empty((m, m)), np.empty((m, m))
         rng = rng_for(0, "by chance", self.n_units)
         self.orders = [rng.permutation(m) for _ in range(max(1, min(3, STEPS_BY_CHANCE // m)))]
         kind, _, folder = evidence.partition(":")
@@ -285,7 +285,7 @@ class Posterior:
 
     def _table_of(self, segments: float, odds: Floats, coherences: Sequence[Coherence]) -> Floats:
         """What segments weigh by odds after steps and these coherences of the sources."""
-        table: Floats = np.add(odds[:, None], self._log_length, out=self._room[0])
+        table: Floats = np.add(odds[:, None], self._log_length, out=self._tables[0])
         for source, coherence in zip(self._sources, coherences, strict=True):
             coherence.add_evidence(table, len(table) / segments, source.weight)
         return table
@@ -296,7 +296,7 @@ class Posterior:
         sums, none = np.empty(m + 1), np.empty((m, 0))
         no_lags = np.empty(0, dtype=np.int64)
         prior_weight, prior, *_ = weight_for(none, segments, 0.0, sums, none)
-        weight, total, mean, _ = weight_for(table, segments, prior_weight, sums, self._room[1])
+        weight, total, mean, _ = weight_for(table, segments, prior_weight, sums, self._tables[1])
         expected = segment_sums(table, self._log_length, weight, sums, no_lags)[2]
         gained = expected + (weight - prior_weight) * mean - (total - prior)
         return max(float(gained), 0.0) / max(segments - 1, 1e-9)
@@ -318,7 +318,7 @@ class Posterior:
         node_of = np.searchsorted(reached, (np.arange(count) + 0.5) / count * reached[-1])
         m = len(self.edges) - 1
         uniform = rng.random((count, m))
-        sums, shares = np.empty(m + 1), self._room[1]
+        sums, shares = np.empty(m + 1), self._tables[1]
         drawn = []
         for which, node in enumerate(self.nodes):
             rows = uniform[node_of == which]
@@ -343,7 +343,7 @@ class Posterior:
             window = max(2, round(self.n_units / segments / 2))
             if window < self.n_units:
                 table = self._table(segments)
-                guess = weight_for(table, segments, guess, sums, self._room[1])[0]
+                guess = weight_for(table, segments, guess, sums, self._tables[1])[0]
                 node = self._node(table, sums, segments, window, guess)
                 made.append(node._replace(deviation=z, weight=math.exp(-(z**2) / 2)))
         return _normalised(made)
@@ -375,7 +375,7 @@ class Posterior:
     def _gains(self, coherence: Coherence, counts: list[float]) -> Floats:
         """Log of the sum over segmentations into each number of segments, by gain."""
         m = len(self.edges) - 1
-        sums, (table, shares) = np.empty(m + 1), self._room
+        sums, (table, shares) = np.empty(m + 1), self._tables
         found = []
         guess = 0.0
         for segments in counts:

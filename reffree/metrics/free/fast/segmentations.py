@@ -200,7 +200,8 @@ def weight_for(table, segments, log_weight, sums, shares):
     """Log weight of a segment that makes ``segments`` expected, from a first guess.
 
     A table without columns stands for one of log lengths. Newton's method, bisection where it
-    would leave the bracket.
+    would leave the bracket or does not halve its steps: two numbers of segments may be so much
+    likelier than those between them that it would jump back and forth.
 
     Returns:
         The weight, the log of the sum over all segmentations, mean and variance of the number of
@@ -209,6 +210,7 @@ def weight_for(table, segments, log_weight, sums, shares):
     m = len(table)
     low, high = -np.inf, np.inf
     at = np.nan  # the weight of the shares
+    step_before = np.inf
     ratios = np.ones(m + 1)
     for _ in range(200):
         if table.shape[1]:
@@ -231,8 +233,10 @@ def weight_for(table, segments, log_weight, sums, shares):
         step = math.log((segments - 1.0) / boundaries) * boundaries / max(variance, 1e-300)
         step = min(max(step, -8.0), 8.0)
         following = log_weight + step
-        if not low < following < high:
+        is_slow = high - low < np.inf and abs(step) > abs(step_before) / 2.0
+        if is_slow or not low < following < high:
             following = (low + high) / 2.0
+        step_before = following - log_weight
         if following in (low, high):
             break
         log_weight = following
