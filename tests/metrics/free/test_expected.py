@@ -28,7 +28,12 @@ from reffree.metrics.free.expected import (
     ExpectedWF1,
     ExpectedWindowDiff,
 )
-from reffree.metrics.free.fast.segmentations import expected_disagreement, least_disagreement
+from reffree.metrics.free.fast.segmentations import (
+    expected_disagreement,
+    exponential,
+    least_disagreement,
+    weight_for,
+)
 from reffree.metrics.free.posterior import Posterior
 from reffree.metrics.registry import parse_metric, parse_metrics
 from reffree.reference import pk, windowdiff
@@ -245,6 +250,25 @@ def test_dimensions_are_told_apart_up_to_2000():
     coherence.add_gain(table, 50 / 5)
     found = [table[stop - 1, stop - start - 1] for start, stop in gains]
     assert_allclose(found, list(gains.values()), rtol=1e-6)
+
+
+def test_a_number_between_few_and_many_that_are_likelier_is_found():
+    """Of these steps, 2 segments or 60 are far likelier than 20: Newton's method circles."""
+    rng = np.random.default_rng(300)
+    topic = np.sort(rng.integers(0, 25, 300))
+    x = 0.5 * rng.normal(size=(25, 384))[topic] + rng.normal(size=(300, 384)) + 1
+    posterior = Posterior(x, Reading())
+    coherence = embedding_coherence(x).reordered(posterior.orders[1])
+    table = np.tile(np.log(np.arange(1, 301)), (300, 1))
+    coherence.add_gain(table, 300 / 20)
+    for first in np.linspace(-6, -2, 9):
+        found = weight_for(table, 20.0, first, np.empty(301), np.empty((300, 300)))
+        assert found[2] == pytest.approx(20, rel=1e-8)
+
+
+def test_exponential_is_that_of_the_library():
+    x = np.append(np.linspace(-700, 700, 10_001), [0.0, 1e-300, -1e-17])
+    assert_allclose([exponential(value) for value in x], np.exp(x), rtol=1e-15)
 
 
 def test_parts_of_long_segments_count_for_less():
