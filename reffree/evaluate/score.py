@@ -33,9 +33,9 @@ from reffree.util.errors import InputError, OptionError
 from reffree.util.progress import Progress, no_progress
 
 METRIC_HELP = (
-    "Without gold: expected_pk (_windowdiff …), arp_std, arp_cos, arp_pair, silhouette, segrefree, "
-    "or all. With it: pk, windowdiff, boundary_similarity, w_f1 …, or gold for all. Options as in "
-    "pk:k=3; may be repeated."
+    "Without gold: placement, granularity, expected_pk (_windowdiff …), arp_std, arp_cos, "
+    "arp_pair, silhouette, segrefree, or all. With it: pk, windowdiff, boundary_similarity, w_f1 "
+    "…, or gold for all. Options as in pk:k=3; may be repeated."
 )
 
 
@@ -48,7 +48,7 @@ def score(
         Option(
             METRIC_HELP,
             flag="-m/--metric",
-            default="expected_pk, arp_std to segrefree; with gold the first three of those, too",
+            default="placement to segrefree; with gold pk, windowdiff and boundary_similarity, too",
             check=check_metric,
             names="metrics",
         ),

@@ -186,7 +186,7 @@ def check_cases(
         if name not in everything:
             raise UnknownNameError("system", name, everything)
     for part in parts:
-        remedy = "add it, or ask reffree diagnose, which needs none"
+        remedy = "add it, or ask reffree study diagnose, which needs none"
         require_gold(part.corpus, "to correlate with", remedy)
     chosen = settings.choose_metrics(settings.metrics, parts[0].corpus)
     methods = [parse_segmenter(text) for text in settings.methods.values()]

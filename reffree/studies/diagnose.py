@@ -154,7 +154,7 @@ class Rule(NamedTuple):
 
 RULES = {
     # A segment of ten units then has two that are as much another segment's as its own.
-    "exact_twins": Rule("exact twins", 0.05, 0.20, "compare with scores under --drop-repeats"),
+    "exact_twins": Rule("exact twins", 0.05, 0.20, "compare with scores under --drop repeats"),
     # As for exact ones: the embedding space makes no difference between the two.
     "near_twins": Rule(
         "near twins",
@@ -164,7 +164,7 @@ RULES = {
     ),
     # As for twins, which backchannels are of each other.
     "backchannels": Rule(
-        "backchannels", 0.05, 0.20, "compare with scores under --drop-backchannels"
+        "backchannels", 0.05, 0.20, "compare with scores under --drop backchannels"
     ),
     # Share of returns beyond chance: one segment in twenty, or in seven, is turned back to.
     "returns": Rule(

@@ -123,7 +123,10 @@ def declared(function: Callable[P, R]) -> Callable[P, R]:
     @wraps(function)
     def checked(*args: P.args, **keywords: P.kwargs) -> R:
         _refuse_unknown(function, keywords)
-        by_place = dict(zip(inspect.signature(function).parameters, args, strict=False))
+        parameters = inspect.signature(function).parameters
+        by_place = dict(zip(parameters, args, strict=False))
+        taken = {name: parameters[name].annotation for name in by_place}
+        _refuse_other_than_corpora(taken, {**by_place, **keywords})
         settings = validate_options(function, {**keywords, **by_place})
         by_name = {name: value for name, value in settings.items() if name not in by_place}
         result = function(*args, **{**keywords, **by_name})
@@ -134,6 +137,27 @@ def declared(function: Callable[P, R]) -> Callable[P, R]:
         return result
 
     return checked
+
+
+def _refuse_other_than_corpora(types: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
+    """Refuse names of files and the like where a corpus, or corpora by name, are to be given."""
+    if types.get("corpus") == "Corpus" and not hasattr(arguments["corpus"], "documents"):
+        raise InputError(
+            f"a {type(arguments['corpus']).__name__}",
+            expected="a Corpus",
+            remedy='load it first: reffree.load("corpus.jsonl")',
+        )
+    corpora = arguments.get("corpora", {})
+    found = {"corpora": corpora}
+    if isinstance(corpora, Mapping):
+        found = {f"corpora[{name!r}]": each for name, each in corpora.items()}
+    for name, value in found.items():
+        if not hasattr(value, "documents"):
+            raise InputError(
+                f"{name}: a {type(value).__name__}",
+                expected="corpora by name",
+                remedy='load them first: {"mine": reffree.load("corpus.jsonl")}',
+            )
 
 
 def _plain(value: object) -> object:
