@@ -296,8 +296,8 @@ class AssumedSegments:
         units = np.array([len(document.units) for document in corpus], dtype=np.float64)
         is_defined = units >= FEWEST_UNITS
         most = np.array([most_segments(int(n)) for n in units])[is_defined]
-        numbers = (assumed_segments(len(d.units), length, share_of_talk(d.units)) for d in corpus)
-        share = np.array([number for number, _ in numbers])[is_defined]
+        assumed = (assumed_segments(len(d.units), length, share_of_talk(d.units)) for d in corpus)
+        share = np.array([number for number, _ in assumed])[is_defined]
         highest = max(
             float(np.minimum(units[is_defined] / UNITS_AT_MOST, most).mean()),
             min(HIGH_AT_LEAST, float(most.mean())),
