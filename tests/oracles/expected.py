@@ -416,7 +416,30 @@ def nodes(
     if largest == -inf:
         return None
     total = sum(exp(value - largest) for _, value, _ in logs)
-    return [(K, exp(value - largest) / total, k) for K, value, k in logs]
+    few = [(K, exp(value - largest) / total, k) for K, value, k in logs]
+    odds = chain_odds(A, m, count(0.0)) if A is not None and length is None else 0.0
+    if odds == 0:
+        return few
+    many = [(m / 8 * exp(0.50 * z), exp(-(z**2) / 2)) for z in (-1.2, 0.0, 1.2)]
+    shares = [odds * weight / sum(weight for _, weight in many) for _, weight in many]
+    chain = [
+        (K, share, max(2, round(n / K / 2))) for (K, _), share in zip(many, shares, strict=True)
+    ]
+    return sorted((K, weight / (1 + odds), k) for K, weight, k in [*few, *chain])
+
+
+def chain_odds(A: Callable[[float], float], m: int, K: float) -> float:
+    """How much likelier a chain of many short texts is than one text of about K segments.
+
+    The chain has a segment in eight steps. What ``A`` counts in full grows with the number of
+    segments to some power: 1 where every segment gains as much, however many there are.
+    """
+    if m / 8 <= 3 * K:
+        return 0.0
+    few, many = A(K) / count_factor(m), A(m / 8) / count_factor(m)
+    power = log(max(many, 1.0) / max(few, 1.0)) / log(m / 8 / K)
+    odds = exp(min(100.0, 60 * (power - 0.88 + min(0.0, (many - few) / m - 0.25))))
+    return odds if odds >= 0.01 else 0.0
 
 
 def evidence_and_nodes(

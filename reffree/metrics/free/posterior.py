@@ -69,6 +69,22 @@ least."""
 LEVEL_STEPS = 20
 """Gains of longer documents count as of so many steps among numbers of segments."""
 
+STEPS_OF_MANY, POWER_OF_MANY, GAIN_OF_MANY, STEEPNESS = 8, 0.88, 0.25, 60.0
+"""A chain of many short texts is taken to have a segment in eight steps. What its segments gain
+grows with their number (power 0.9 to 1.1 in chains of chats or of Choi's texts); one long text has
+its own coarse topics, and so many segments gain little more than few (0.1 to 0.9 in manuals,
+handbooks, novels, meetings). Both are as likely at `POWER_OF_MANY`, or less where the segments gain
+less than `GAIN_OF_MANY` nats a step."""
+
+FACTOR_OF_MANY = 3.0
+"""Fewer than so many times the segments assumed are no more than the text's own range."""
+
+NODES_OF_MANY = (-1.2, 0.0, 1.2)
+"""Standard deviations from that number at which such a chain is considered."""
+
+LEAST_ODDS = 0.01
+"""Below these a chain is not considered."""
+
 FEWEST = 1.02
 """The least number of segments that is considered: almost surely one."""
 
@@ -354,23 +370,44 @@ class Posterior:
         return min(max(wanted, FEWEST), most_segments(self.n_units))
 
     def _weighed(self, nodes: list[Node], centre: float, spread: float) -> list[Node]:
-        """Nodes weighed by what sources gain there over chance: a parabola through three."""
+        """Nodes weighed by what sources gain there over chance: a parabola through three.
+
+        Where the text may be a chain of many short ones, there are nodes for these, too.
+        """
         if not self._sources or not nodes:
             return nodes
         m = len(self.edges) - 1
         points = [self._segments(centre, spread, z) for z in LEVELS]
-        gained = np.zeros(len(LEVELS))
-        for source in self._sources:
-            by_chance = [self._gains(each, points) for each in source.by_chance]
-            gained += self._gains(source.own, points) - np.mean(by_chance, axis=0)
-        gained *= min(1.0, LEVEL_STEPS / m)
-        low, middle, high = gained
+        many = m / STEPS_OF_MANY
+        is_long = many > FACTOR_OF_MANY * points[1]
+        gained = self._gained_over_chance([*points, many] if is_long else points)
+        low, middle, high = gained[:3] * min(1.0, LEVEL_STEPS / m)
         t = np.array([node.deviation for node in nodes]) / LEVELS[-1]
         level = (high - low) / 2 * t + (high + low - 2 * middle) / 2 * t**2
         scales = np.exp(level - level.max())
-        return _normalised(
+        few = _normalised(
             [node._replace(weight=node.weight * x) for node, x in zip(nodes, scales, strict=True)]
         )
+        if not is_long:
+            return few
+        power = math.log(max(gained[3], 1.0) / max(gained[1], 1.0)) / math.log(many / points[1])
+        lacking = min(0.0, (gained[3] - gained[1]) / m - GAIN_OF_MANY)
+        odds = math.exp(min(STEEPNESS * (power - POWER_OF_MANY + lacking), 100.0))
+        if odds < LEAST_ODDS:
+            return few
+        chained = [
+            node._replace(weight=odds * node.weight)
+            for node in self._make_nodes(many, spread, NODES_OF_MANY)
+        ]
+        return _normalised(sorted([*few, *chained]))
+
+    def _gained_over_chance(self, counts: list[float]) -> Floats:
+        """What the sources gain over random orders at these numbers of segments."""
+        gained = np.zeros(len(counts))
+        for source in self._sources:
+            by_chance = [self._gains(each, counts) for each in source.by_chance]
+            gained += self._gains(source.own, counts) - np.mean(by_chance, axis=0)
+        return gained
 
     def _gains(self, coherence: Coherence, counts: list[float]) -> Floats:
         """Log of the sum over segmentations into each number of segments, by gain."""

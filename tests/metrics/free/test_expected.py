@@ -428,3 +428,39 @@ def test_levels_of_long_documents_count_as_of_twenty_steps(monkeypatch):
     full = np.log(Posterior(x, Reading()).weights / plain)
     assert_allclose(3 * (level - level[3]), full - full[3], atol=1e-9)
     assert np.ptp(full) > 1
+
+
+def chained_texts(count, seed):
+    """Vectors of so many texts of three to nine units, each about a thing of its own."""
+    rng = np.random.default_rng(seed)
+    masses = rng.integers(3, 10, count)
+    topics = rng.standard_normal((count, 32))
+    return np.repeat(topics, masses, axis=0) + rng.standard_normal((masses.sum(), 32)), masses
+
+
+def test_no_few_cuts_of_a_chain_of_short_texts_come_before_its_joints():
+    x, masses = chained_texts(80, seed=5)
+    n = len(x)
+    posterior = Posterior(x, Reading())
+    assert 40 < posterior.segments < 120
+    even = [np.diff(np.linspace(0, n, k + 1).round().astype(int)) for k in range(1, 9)]
+    assert all(posterior.expected_pk(masses[None]) < posterior.expected_pk(e[None]) for e in even)
+
+
+def test_a_chain_is_weighed_as_the_oracle_does():
+    """From the gains that this code finds: no oracle has so many steps."""
+    x, _ = chained_texts(60, seed=6)
+    # Something in common with what is near, so that few segments gain, too.
+    x += 0.45 * np.repeat(np.random.default_rng(7).standard_normal((4, 32)), 100, axis=0)[: len(x)]
+    posterior, n = Posterior(x, Reading()), len(x)
+
+    def gained(count):
+        return float(posterior._gained_over_chance([count])[0]) * oracle.count_factor(n)
+
+    expected = oracle.nodes(n, n, None, gained)
+    assert len(expected) == len(posterior.nodes) == 10
+    share = sum(weight for count, weight, _ in expected if count > 20)
+    assert 0.02 < share < 0.98
+    for node, (count, weight, window) in zip(posterior.nodes, expected, strict=True):
+        assert_allclose((node.segments, node.weight), (count, weight), rtol=1e-6)
+        assert node.window == window

@@ -11,6 +11,7 @@ import pytest
 from tests.oracles.cues import asks, cue, ends_in_question, gap_cues
 from tests.oracles.expected import (
     METRICS,
+    Node,
     Table,
     autocorrelation,
     best_segmentation,
@@ -340,6 +341,36 @@ def test_nodes_are_weighed_on_a_parabola() -> None:
     # z³ is 1.8² z at -1.8, 0 and 1.8.
     assert weights(lambda z: z**3) == pytest.approx(weights_at([3.24 * z for z in DEVIATIONS]))
     assert sorted(asked) == pytest.approx([32**0.25 * exp(0.66 + 0.5 * z) for z in (-1.8, 0, 1.8)])
+
+
+def test_nodes_of_a_chain_of_short_texts() -> None:
+    # 400 units: 400^0.25·exp(0.66) = 8.65 segments, or 400 / 8 = 50; a twentieth of gains counts.
+    base = 400**0.25 * exp(0.66)
+
+    def gains(power: float, at_fifty: float) -> Callable[[float], float]:
+        return lambda K: at_fifty * (K / 50) ** power / 20
+
+    def chain(told: list[Node] | None) -> list[Node]:
+        assert told is not None
+        assert [node[0] for node in told] == sorted(node[0] for node in told)
+        assert sum(node[1] for node in told) == pytest.approx(1)
+        return [node for node in told if min(abs(node[0] - K) for K in counts) < 1e-9]
+
+    # At this power both are as likely; exp(-z²/2) = 0.487, 1, 0.487 are divided by twice their sum.
+    counts = [50 * exp(z) for z in (-0.6, 0, 0.6)]
+    told = chain(nodes(400, 400, None, gains(0.88, 200)))
+    assert [K for K, _, _ in told] == pytest.approx(counts)
+    assert [weight for _, weight, _ in told] == pytest.approx([0.1233, 0.2534, 0.1233], abs=1e-4)
+    assert [k for _, _, k in told] == [7, 4, 2]  # 200 / 27.4, 200 / 50, 200 / 91.1
+    # A power of 0.05 more makes the chain e^3 times as likely; of 0.1 less, e^-6: not considered.
+    surer = chain(nodes(400, 400, None, gains(0.93, 200)))
+    assert sum(weight for _, weight, _ in surer) == pytest.approx(exp(3) / (1 + exp(3)))
+    assert chain(nodes(400, 400, None, gains(0.78, 200))) == []
+    # Gains of 0.15 nats a step lack 0.1: e^-6. Where segments are few anyway, or a length is given,
+    # nothing is asked.
+    assert chain(nodes(400, 400, None, gains(0.88, 60 / (1 - (base / 50) ** 0.88)))) == []
+    assert chain(nodes(150, 150, None, gains(0.88, 200))) == []
+    assert chain(nodes(400, 400, 8, gains(0.88, 200))) == []
 
 
 def test_nodes_with_length() -> None:
