@@ -2,8 +2,8 @@
 
 Documents of a corpus with gold are put one after the other until they have some 900 units. Gold is
 their own segments (``segments``), or the documents (``documents``), or their segments in random
-order (``shuffled``). Prints expected Pk of gold, of gold moved by one unit, and of the best cut
-into 1 to 160 even pieces, means over four such chains, as markdown.
+order (``shuffled``). Writes expected Pk of gold, of gold moved by one unit, and of the best cut
+into 1 to 160 even pieces, means over four such chains, to ``benchmarks/results/chains.json``.
 
     python benchmarks/chains.py choi.jsonl tiage.jsonl --encoder wordllama
 """
@@ -11,9 +11,11 @@ into 1 to 160 even pieces, means over four such chains, as markdown.
 from __future__ import annotations
 
 import argparse
+import json
 import random
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +27,7 @@ from reffree.metrics.free.posterior import Posterior
 from reffree.studies.correlate_pool import CaseSettings
 from reffree.util.progress import no_progress
 
+RESULTS = Path(__file__).parent / "results" / "chains.json"
 PIECES = (1, 2, 3, 4, 6, 8, 12, 20, 40, 80, 160)
 
 Segments = list[list[str]]
@@ -46,7 +49,7 @@ def chains(parts: list[Segments], units: int, count: int) -> list[Segments]:
     return [chain for chain in made if sum(map(len, chain)) >= units][:count]
 
 
-def row(name: str, texts: list[Segments], encoder: str) -> str:
+def row(name: str, texts: list[Segments], encoder: str) -> dict[str, Any]:
     """Expected Pk of gold and of blind cuts, and numbers of segments."""
     corpus = reffree.load([[unit for segment in text for unit in segment] for text in texts])
     settings = CaseSettings(metrics=("expected_pk",), encoder=encoder)
@@ -64,24 +67,40 @@ def row(name: str, texts: list[Segments], encoder: str) -> str:
             ends = np.linspace(0, n, pieces + 1).round().astype(int)
             values.append(posterior.expected_pk(np.diff(ends)[None])[0])
     pieces = min(PIECES, key=lambda each: np.mean(even[each]))
-    numbers = (np.mean(gold), np.mean(moved), np.mean(even[pieces]))
-    segments = np.mean([len(text) for text in texts]), np.mean(assumed)
-    return (
-        f"| {name} | {encoder} | {segments[0]:.0f} | {segments[1]:.0f} | "
-        + " | ".join(f"{number:.3f}" for number in numbers)
-        + f" | {pieces} |"
-    )
+    return {
+        "chains": name,
+        "encoder": encoder,
+        "segments": round(float(np.mean([len(text) for text in texts]))),
+        "assumed": round(float(np.mean(assumed))),
+        "gold": round(float(np.mean(gold)), 4),
+        "moved": round(float(np.mean(moved)), 4),
+        "even": round(float(np.mean(even[pieces])), 4),
+        "pieces": pieces,
+    }
+
+
+def table(results: dict[str, Any]) -> str:
+    """Markdown of a results file."""
+    lines = [
+        "| chains | encoder | gold segments | assumed | gold | moved | best even cut | into |",
+        "|:--|:--|--:|--:|--:|--:|--:|--:|",
+    ]
+    lines += [
+        f"| {r['chains']} | {r['encoder']} | {r['segments']} | {r['assumed']} | {r['gold']:.3f} "
+        f"| {r['moved']:.3f} | {r['even']:.3f} | {r['pieces']} |"
+        for r in results["rows"]
+    ]
+    return "\n".join(lines)
 
 
 def main() -> None:
-    """Print a row for every corpus, kind of gold and encoder."""
+    """Measure every corpus, kind of gold and encoder."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("corpora", nargs="+", help="corpus files with gold")
     parser.add_argument("--encoder", action="append", help="may be repeated; wordllama")
     parser.add_argument("--units", type=int, default=900)
     arguments = parser.parse_args()
-    print("| chains | encoder | gold segments | assumed | gold | moved | best even cut | into |")
-    print("|:--|:--|--:|--:|--:|--:|--:|--:|")
+    rows = []
     for path in arguments.corpora:
         parts = [segments_of(document) for document in reffree.load(path)]
         whole = [[[unit for segment in part for unit in segment]] for part in parts]
@@ -90,7 +109,10 @@ def main() -> None:
         for kind, each in (("segments", parts), ("documents", whole), ("shuffled", shuffled)):
             texts = chains(each, arguments.units, 4)
             for encoder in arguments.encoder or ["wordllama"] if texts else []:
-                print(row(f"{Path(path).stem}, {kind}", texts, encoder), flush=True)
+                rows.append(row(f"{Path(path).stem}, {kind}", texts, encoder))
+    results = {"version": reffree.__version__, "rows": rows}
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    print(table(results))
 
 
 if __name__ == "__main__":

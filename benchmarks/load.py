@@ -1,7 +1,7 @@
 """A corpus of 1,000,000 distinct units through the static encoder, the cache and ``reffree score``.
 
-Encoding is interrupted when the cache holds about a third, and run again; then the corpus is scored
-in memory, by shards a block at a time, and on two Ray actors where Ray is installed. Every step is
+Filling the cache is interrupted when it holds about a third, and run again; then the corpus is
+scored, and on two Ray actors where Ray is installed. Every step is
 the command a user would give, in a process of its own, with its time and its peak memory. Writes
 ``benchmarks/results/load.json``; ``--table`` prints that file as markdown.
 
@@ -111,25 +111,24 @@ def run_all(n_units: int) -> dict[str, Any]:
         cache.mkdir()
         write_corpus(corpus, n_units)
         common = [*ENCODER, "--cache", str(cache)]
-        embed = ["cache", "fill", str(corpus), *common]
+        fill = ["cache", "fill", str(corpus), *common]
         score = ["score", str(corpus), *common, *METRICS, "-f", "json"]
         a_third = n_units * 1100 // 3  # a row takes some 1,100 bytes
         rows = [
-            measured("embed, interrupted", embed, (cache, a_third)),
-            measured("embed, run again", embed),
-            measured("embed, nothing left to do", embed),
+            measured("cache fill, interrupted", fill, (cache, a_third)),
+            measured("cache fill, run again", fill),
+            measured("cache fill, nothing left to do", fill),
+            measured("score", score),
         ]
-        rows.append(measured("score", score))
-        shards = ["--shards", "jsonl", "-o"]
-        rows.append(measured("score --shards", [*score[:-2], *shards, str(Path(name) / "out")]))
         if importlib.util.find_spec("ray"):
-            actors = ["--engine", "ray", "--ray-actors", "2"]
-            rows.append(measured("score --engine ray, 2 actors", [*score, *actors]))
+            rows.append(
+                measured("score --device ray:actors=2", [*score, "--device", "ray:actors=2"])
+            )
             rows[-1]["same_bytes"] = rows[-1]["printed"] == rows[3]["printed"]
         size = _bytes_in(cache)
     for row in rows:
         printed = row.pop("printed")
-        if row["step"].startswith("embed") and row["exit_code"] == 0:
+        if row["step"].startswith("cache fill") and row["exit_code"] == 0:
             told = json.loads(printed)
             row |= {"cached": told["cached"], "encoded": told["encoded"]}
     return {
