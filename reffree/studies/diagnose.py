@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, NamedTuple, Unpack
 
 import numpy as np
 
 from reffree.data.corpus import GOLD, Corpus
 from reffree.data.filter import is_backchannel
-from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import Embeddings, Vectors
 from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.result import Result, Table, columns, estimate
@@ -51,7 +51,7 @@ from reffree.studies.study import (
     corpus_parts,
     study_result,
 )
-from reffree.util.arrays import Floats, ratio
+from reffree.util.arrays import Floats, mean_defined, ratio
 from reffree.util.bounds import Bounds
 from reffree.util.declare import Option, declared
 from reffree.util.errors import InputError, OptionError, UnknownNameError, counted, listed, shorten
@@ -71,6 +71,7 @@ CHECKS = (
     *columns("text", "corpus", "check", "verdict", "advice", unit="what"),
     *estimate("value", "value", ci="ci"),
 )
+REPEATED = (*columns("text", "corpus", "text"), *columns("count", "units"))
 METRICS = (
     *columns("text", "corpus", "metric", "verdict", "prefers", misses="may miss"),
     *estimate("share", "noticed", "share", ci="ci"),
@@ -78,8 +79,6 @@ METRICS = (
     *columns("share", *KINDS),
     *estimate("gap", "gap"),
 )
-ADVICE = columns("text", "corpus", "about", "advice")
-REPEATED = (*columns("text", "corpus", "text"), *columns("count", "units"))
 NOTICED = (*columns("text", "corpus", "metric", "kind"), *columns("number", "strength"), *SHARE)
 KIND_SHARES = (*columns("text", "corpus", "metric", "kind"), *SHARE)
 DENSITY = (
@@ -87,6 +86,17 @@ DENSITY = (
     *columns("count", "segments"),
     *columns("number", per_unit="per unit", ratio="of the source's"),
 )
+SHOWN_TABLES = {
+    "checks": ("What may mislead metrics", CHECKS),
+    "repeated": ("Most frequent exact twins", REPEATED),
+    "metrics": ("Share of documents in which damage raises the loss", METRICS),
+    "advice": ("Advice", columns("text", "corpus", "about", "advice")),
+}
+CHART_TABLES = {
+    "noticed": ("By kind and strength", NOTICED),
+    "kinds": ("By kind", KIND_SHARES),
+    "density": ("Segments of systems", DENSITY),
+}
 
 READING = {
     "value": "shares are over the whole corpus, with an interval over documents",
@@ -114,8 +124,8 @@ READING = {
     "can show",
 }
 
-
 Row = dict[str, Any]
+Ends = tuple[float, float]
 
 
 class Rule(NamedTuple):
@@ -138,18 +148,14 @@ class Rule(NamedTuple):
         return "watch" if sign * value >= sign * self.watch else "ok"
 
     def judge(
-        self,
-        unit: str,
-        value: float | None,
-        ci: tuple[float, float] | None = None,
-        *,
-        by: float | None = None,
+        self, unit: str, value: float | None, ci: Ends | None = None, *, by: float | None = None
     ) -> Row:
         """Make a row of a value, judged ``by`` another one where that is given."""
-        row: Row = {"check": self.check, "value": value, "unit": unit}
-        verdict = None if value is None else self.verdict(value if by is None else by)
-        advice = self.advice if verdict in ("watch", "problem") else None
-        return row | {"ci": ci, "verdict": verdict, "advice": advice}
+        row: Row = {"check": self.check, "value": value, "unit": unit, "ci": ci}
+        if value is None:
+            return row
+        verdict = self.verdict(value if by is None else by)
+        return row | {"verdict": verdict} | ({} if verdict == "ok" else {"advice": self.advice})
 
 
 RULES = {
@@ -157,9 +163,7 @@ RULES = {
     "exact_twins": Rule("exact twins", 0.05, 0.20, "compare with scores under --drop repeats"),
     # As for exact ones: the embedding space makes no difference between the two.
     "near_twins": Rule(
-        "near twins",
-        0.05,
-        0.20,
+        *("near twins", 0.05, 0.20),
         "segments share what they say: trust only metrics that notice damage",
     ),
     # As for twins, which backchannels are of each other.
@@ -168,9 +172,7 @@ RULES = {
     ),
     # Share of returns beyond chance: one segment in twenty, or in seven, is turned back to.
     "returns": Rule(
-        "semantic returns",
-        0.05,
-        0.15,
+        *("semantic returns", 0.05, 0.15),
         "topics come back: no metric here looks beyond neighbouring segments",
     ),
     # One-unit segments have no cohesion: every metric gives them a made-up value (a mean, or 0).
@@ -185,16 +187,12 @@ RULES = {
     ),
     # Beyond, most of a cosine is what all units share (Ethayarajh 2019: words in GPT-2, up to .99).
     "random_cosine": Rule(
-        "random cosine",
-        0.30,
-        0.60,
+        *("random cosine", 0.30, 0.60),
         "all vectors point one way: try another encoder, and raise --threshold",
     ),
     # At 0, the order of units says nothing about their vectors, so no boundary can show in them.
     "consecutive_gain": Rule(
-        "consecutive gain",
-        0.03,
-        0.0,
+        *("consecutive gain", 0.03, 0.0),
         "units beside each other are hardly closer than others: try another encoder",
     ),
     # Fewer directions than topics in a document cannot keep its topics apart.
@@ -203,9 +201,7 @@ RULES = {
     ),
     # Below, the text says no more about where boundaries are than its units in random order would.
     "information": Rule(
-        "information",
-        1.4,
-        INFORMED,
+        *("information", 1.4, INFORMED),
         "expected errors rest on the prior, not on this text: try another encoder, or compare "
         "systems with gold",
     ),
@@ -221,9 +217,7 @@ RULES = {
     ),
     # Losses move with the number of segments alone: raw Silhouette on drift, .25 at 3, .08 at 21.
     "density": Rule(
-        "density",
-        1.5,
-        2.0,
+        *("density", 1.5, 2.0),
         "use expected_pk, with a length if you know it, or --null: losses move with density",
     ),
 }
@@ -356,10 +350,9 @@ def _diagnose(
     source, reason = _choose_source(corpus, embedded, name, settings)
     bootstrap = DocumentBootstrap(len(corpus), rng_for(settings.seed, "documents"))
     segmentations = corpus.hypotheses[source]
-    shape = VectorShape.of(map(directions, embedded.vectors))
     expected = ExpectedPk(seed=settings.seed)
     repeated: Counter[str] = Counter()
-    measured: list[Row] = []
+    measured: list[dict[str, float]] = []
     with settings.progress("Diagnosing", len(corpus)) as advance:
         for document, x, segmentation in zip(corpus, embedded.vectors, segmentations, strict=True):
             rows, segment = directions(x), np.array(segmentation.to_segment_ids())
@@ -370,23 +363,25 @@ def _diagnose(
             # 0 in documents too short for a posterior.
             facts = expected.posterior(x, Reading(document.units)).facts()
             row = {
-                "units": len(document.units),
-                "exact_twins": int(twins.sum()),
-                "near_twins": int(near_twins(rows, segment, threshold).sum()),
+                **{"documents": 1, "units": len(document.units), "segments": len(segmentation)},
+                "exact_twins": twins.sum(),
+                "near_twins": near_twins(rows, segment, threshold).sum(),
                 "backchannels": sum(map(is_backchannel, document.units)),
-                **{"margins": margins, "returns_by_chance": chance},
+                "singletons": sum(mass == 1 for mass in segmentation.masses),
+                "unsegmented": len(segmentation) == 1,
+                **{"compared": len(margins), "margins": margins.sum(), "by_chance": chance.sum()},
+                "returns": (margins > EQUAL_MARGIN).sum(),
                 "information": 0.0 if facts is None else facts.information,
-                "of_chance": 0.0 if facts is None else facts.chance_information,
+                "chance_information": 0.0 if facts is None else facts.chance_information,
             }
             measured.append(row)
             advance(1)
     tests = run_damage_tests(
         corpus, embedded, source, chosen, seeds=seeds, bootstrap=bootstrap, settings=settings
     )
+    counts = {name: np.array([row[name] for row in measured], np.float64) for name in measured[0]}
     checks = [
-        *_unit_checks(corpus, embedded, measured, bootstrap, threshold),
-        *_segment_checks(segmentations, measured, bootstrap),
-        *_vector_checks(shape, measured, bootstrap),
+        *_text_checks(embedded, counts, bootstrap, threshold),
         *_size_checks(corpus, source, tests),
     ]
     signature = Signature.of(chosen, corpus, embedded, unsegmented=UNSEGMENTED, seed=settings.seed)
@@ -422,64 +417,46 @@ def _choose_source(
 # Checks
 
 
-def _unit_checks(
-    corpus: Corpus,
+def _text_checks(
     embedded: Embeddings,
-    measured: Sequence[Row],
+    counts: Mapping[str, Floats],
     bootstrap: DocumentBootstrap,
     threshold: float,
 ) -> Iterator[Row]:
-    for name, unit in (
-        ("exact_twins", "of units, in another segment"),
-        ("near_twins", f"of units, cosine {threshold:g} or more in another segment"),
-        ("backchannels", "of units"),
-    ):
-        pairs = [(row[name], row["units"]) for row in measured]
-        yield _judge_share(name, unit, pairs, bootstrap)
+    """Yield what is wrong with units, segments and vectors; ``counts`` are by document."""
+    share = partial(_judge_share, counts, bootstrap)
+    yield share("exact_twins", "units", "of units, in another segment")
+    unit = f"of units, cosine {threshold:g} or more in another segment"
+    yield share("near_twins", "units", unit)
+    yield share("backchannels", "units", "of units")
     if embedded.spec.max_length is None:
         yield RULES["truncated"].judge("of units: not known of vectors as given", None)
     else:
-        yield RULES["truncated"].judge("of units", embedded.n_truncated / corpus.n_units)
-
-
-def _segment_checks(
-    source: Sequence[Segmentation], measured: Sequence[Row], bootstrap: DocumentBootstrap
-) -> Iterator[Row]:
-    margins = np.concatenate([row["margins"] for row in measured])
-    if n := len(margins):
-        chance = sum(float(row["returns_by_chance"].sum()) for row in measured) / n
-        pairs = [((row["margins"] > EQUAL_MARGIN).sum(), len(row["margins"])) for row in measured]
-        excess = int((margins > EQUAL_MARGIN).sum()) / n - chance
+        n_units = counts["units"].sum()
+        yield RULES["truncated"].judge("of units", embedded.n_truncated / n_units)
+    if n := int(counts["compared"].sum()):
+        returns, chance, margin = (counts[x].sum() / n for x in ("returns", "by_chance", "margins"))
         unit = f"of {n:,} segments; {chance:.1%} by chance"
-        yield _judge_share("returns", unit, pairs, bootstrap, by=excess)
-        mean = {"value": float(margins.mean()), "unit": "cosine, mean over segments"}
-        yield {"check": "margin of returns", **mean, "advice": None, "verdict": None}
+        yield share("returns", "compared", unit, by=returns - chance)
+        yield {"check": "margin of returns", "value": margin, "unit": "cosine, mean over segments"}
     else:
         yield RULES["returns"].judge("needs documents of 3 segments or more", None)
-    singletons = [(sum(m == 1 for m in each.masses), len(each)) for each in source]
-    yield _judge_share("singletons", "of segments have one unit", singletons, bootstrap)
-    bare = [(len(each) == 1, 1) for each in source]
-    yield _judge_share("unsegmented", "of documents have no boundary", bare, bootstrap)
-
-
-def _vector_checks(
-    shape: VectorShape, measured: Sequence[Row], bootstrap: DocumentBootstrap
-) -> Iterator[Row]:
+    yield share("singletons", "segments", "of segments have one unit")
+    yield share("unsegmented", "documents", "of documents have no boundary")
+    shape = VectorShape.of(map(directions, embedded.vectors))
     yield RULES["random_cosine"].judge("mean over all pairs of units", shape.random_cosine)
     gains = shape.consecutive_gain
-    defined = ~np.isnan(gains)
-    gain = float(gains[defined].mean()) if defined.any() else None
+    gain = None if np.isnan(gains).all() else float(mean_defined(gains, 0))
     unit = "cosine of consecutive units over that of any two of a document"
     yield RULES["consecutive_gain"].judge(unit, gain, bootstrap.interval(gain, gains))
     unit = "participation ratio of the vectors' covariance"
     yield RULES["effective_dimension"].judge(unit, shape.effective_dimension)
     unit = "times what the units in random order would add to the prior"
-    pairs = [(row["information"], row["of_chance"]) for row in measured]
-    if any(by_chance for _, by_chance in pairs):
-        yield _judge_share("information", unit, pairs, bootstrap)
+    if counts["chance_information"].any():
+        yield share("information", "chance_information", unit)
     else:
-        advice = {"verdict": "problem", "advice": RULES["information"].advice}
-        yield RULES["information"].judge(unit, None) | advice
+        rule = RULES["information"]
+        yield rule.judge(unit, None) | {"verdict": "problem", "advice": rule.advice}
 
 
 def _size_checks(
@@ -512,21 +489,22 @@ def _densities(corpus: Corpus, source: str) -> dict[str, float]:
 
 
 def _judge_share(
-    name: str,
-    unit: str,
-    pairs: Sequence[tuple[float, float]],
+    counts: Mapping[str, Floats],
     bootstrap: DocumentBootstrap,
+    name: str,
+    whole: str,
+    unit: str,
     *,
     by: float | None = None,
 ) -> Row:
     """Judge the documents' parts together in their wholes, with an interval over documents."""
-    counts = np.array(pairs, dtype=np.float64)  # (documents, 2)
+    pairs = np.stack([counts[name], counts[whole]], axis=1)  # (documents, 2)
 
     def share(sums: Floats) -> Floats:
         return ratio(sums[..., 0], sums[..., 1])
 
-    value = float(share(counts.sum(0)))
-    interval = bootstrap.pooled_interval(value, counts, counts[:, 1] > 0, share)
+    value = float(share(pairs.sum(0)))
+    interval = bootstrap.pooled_interval(value, pairs, pairs[:, 1] > 0, share)
     return RULES[name].judge(unit, value, interval, by=by)
 
 
@@ -535,53 +513,37 @@ def _judge_share(
 
 def _tables(diagnosed: Sequence[Diagnosis]) -> Iterator[Table]:
     """Verdicts and advice to be read, then what charts are made from."""
-    checks = [{"corpus": each.name, **row} for each in diagnosed for row in each.checks]
-    yield Table.of("checks", "What may mislead metrics", CHECKS, checks)
-    repeated = []
+    by_table: dict[str, list[Row]] = {name: [] for name in SHOWN_TABLES | CHART_TABLES}
     for each in diagnosed:
-        ordered = sorted(each.repeated.items(), key=lambda item: (-item[1], item[0]))
-        for text, n in ordered[:SHOWN_TEXTS]:
-            repeated.append((each.name, shorten(" ".join(text.split())), n))
-    if repeated:
-        yield Table.of("repeated", "Most frequent exact twins", REPEATED, repeated)
-    title = "Share of documents in which damage raises the loss"
-    yield Table.of(
-        "metrics", title, METRICS, [row for each in diagnosed for row in _metric_rows(each)]
-    )
-    advice = [
-        (each.name, *row)
-        for each in diagnosed
-        for row in (*metric_advice(each.damage_tests), *_check_advice(each.checks))
-    ]
-    yield Table.of("advice", "Advice", ADVICE, advice)
-    noticed, kinds = [], []
-    for each in diagnosed:
-        for metric, test in each.damage_tests.items():
-            about = {"corpus": each.name, "metric": metric}
-            for (kind, strength), row in test.damages.items():
-                noticed.append({**about, "kind": kind, "strength": float(strength), **row})
-            kinds += [{**about, "kind": kind, **row} for kind, row in test.kinds.items()]
-    yield Table.of("noticed", "By kind and strength", NOTICED, noticed, shown=False)
-    yield Table.of("kinds", "By kind", KIND_SHARES, kinds, shown=False)
-    densities = []
-    for each in diagnosed:
-        for system, share in _densities(each.corpus, each.source).items():
-            n = sum(map(len, each.corpus.hypotheses[system]))
-            densities.append((each.name, system, n, n / each.corpus.n_units, share))
-    yield Table.of("density", "Segments of systems", DENSITY, densities, shown=False)
+        for name, row in _rows(each):
+            by_table[name].append({"corpus": each.name, **row})
+    for name, (title, fields) in (SHOWN_TABLES | CHART_TABLES).items():
+        if by_table[name] or name != "repeated":
+            yield Table.of(name, title, fields, by_table[name], shown=name in SHOWN_TABLES)
 
 
-def _metric_rows(each: Diagnosis) -> Iterator[Row]:
-    for metric, test in each.damage_tests.items():
-        yield {
-            **test.overall,
-            **{"corpus": each.name, "metric": metric},
-            **{kind: row["share"] for kind, row in test.kinds.items()},
-            "verdict": test.verdict,
-            "prefers": ", ".join(test.kinds_with(PREFERS)) or None,
-            "misses": ", ".join(test.unnoticed) or None,
-            **{"gap": test.gap, "gap_ci": test.gap_ci},
-        }
+def _rows(each: Diagnosis) -> Iterator[tuple[str, Row]]:
+    """Yield the rows of every table, each with the table's name."""
+    yield from (("checks", row) for row in each.checks)
+    repeated = sorted(each.repeated.items(), key=lambda item: (-item[1], item[0]))
+    for text, n in repeated[:SHOWN_TEXTS]:
+        yield "repeated", {"text": shorten(" ".join(text.split())), "units": n}
+    tests = each.damage_tests
+    for metric, test in tests.items():
+        row = {**test.overall, **{kind: found["share"] for kind, found in test.kinds.items()}}
+        row |= {"metric": metric, "verdict": test.verdict, "gap": test.gap, "gap_ci": test.gap_ci}
+        row["prefers"] = ", ".join(test.kinds_with(PREFERS)) or None
+        yield "metrics", row | {"misses": ", ".join(test.unnoticed) or None}
+        for (kind, strength), row in test.damages.items():
+            yield "noticed", {"metric": metric, "kind": kind, "strength": float(strength), **row}
+        for kind, row in test.kinds.items():
+            yield "kinds", {"metric": metric, "kind": kind, **row}
+    for about, text in (*metric_advice(tests), *_check_advice(each.checks)):
+        yield "advice", {"about": about, "advice": text}
+    for system, share in _densities(each.corpus, each.source).items():
+        n = sum(map(len, each.corpus.hypotheses[system]))
+        row = {"system": system, "segments": n, "per_unit": n / each.corpus.n_units}
+        yield "density", row | {"ratio": share}
 
 
 def _source_notes(each: Diagnosis) -> Iterator[str]:
@@ -604,7 +566,7 @@ def _answer(diagnosed: Sequence[Diagnosis]) -> Iterator[str]:
     for each in diagnosed:
         where = f"{each.name}: " if len(diagnosed) > 1 else ""
         yield where + " ".join(text for _, text in metric_advice(each.damage_tests))
-        problems = [_describe(check) for check in each.checks if check["verdict"] == "problem"]
+        problems = [_describe(c) for c in each.checks if c.get("verdict") == "problem"]
         if problems:
             yield f"{where}What misleads metrics here: {listed(problems)}."
         else:
@@ -648,7 +610,7 @@ def metric_advice(tests: Mapping[str, DamageTest]) -> list[tuple[str, str]]:
 
 def _check_advice(checks: Sequence[Row]) -> list[tuple[str, str]]:
     """What to do about the checks that are not ok, problems first."""
-    bad = sorted((c for c in checks if c["advice"]), key=lambda c: c["verdict"] != "problem")
+    bad = sorted((c for c in checks if c.get("advice")), key=lambda c: c["verdict"] != "problem")
     return [(c["check"], f"{_describe(c).capitalize()}: {c['advice']}.") for c in bad]
 
 
