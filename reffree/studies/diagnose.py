@@ -224,16 +224,6 @@ RULES = {
 """From which value on each check is to be watched, or is a problem, and what to do then."""
 
 
-def check_free(name: str) -> None:
-    """Refuse the name of a gold-based metric, and of none."""
-    if name == "gold" or name.partition(":")[0] in GOLD_METRICS:
-        raise OptionError(
-            f"the gold-based metric {name!r}",
-            expected="reference-free metrics",
-            remedy="leave it out: what is diagnosed here are scores without gold",
-        )
-
-
 @declared
 def diagnose(
     corpora: Mapping[str, Corpus],
@@ -267,7 +257,12 @@ def diagnose(
     """
     settings = StudySettings(**keywords)
     for name in metrics or ():
-        check_free(name)
+        if name == "gold" or name.partition(":")[0] in GOLD_METRICS:
+            raise OptionError(
+                f"the gold-based metric {name!r}",
+                expected="reference-free metrics",
+                remedy="leave it out: what is diagnosed here are scores without gold",
+            )
     if not 0 < threshold <= 1:
         raise OptionError(
             f"threshold {threshold}",

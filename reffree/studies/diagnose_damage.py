@@ -66,8 +66,6 @@ TOO_FEW = "too few documents"
 
 
 Row = dict[str, Any]
-Texts = Sequence[tuple[str, ...]]  # units by document
-Rows = Sequence[tuple[Segmentation, ...]]  # hypotheses by document
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +156,17 @@ def run_damage_tests(
     hypotheses = list(zip(*columns, strict=True))  # by document
     texts = [document.units for document in corpus]
 
-    def score(texts: Texts, rows: Rows, vectors: Embeddings) -> Scores:
-        return scores_of(
-            _with_systems(corpus, texts, rows), metrics, how, vectors, settings.progress
-        )
+    def score(
+        texts: Sequence[tuple[str, ...]],
+        rows: Sequence[tuple[Segmentation, ...]],
+        vectors: Embeddings,
+    ) -> Scores:
+        documents = []
+        for document, units, row in zip(corpus, texts, rows, strict=True):
+            systems = {f"{i}": each for i, each in enumerate(row)}
+            documents.append(replace(document, units=units, gold=None, golds={}, systems=systems))
+        made = Corpus.of_checked(documents)
+        return scores_of(made, metrics, how, vectors, settings.progress)
 
     as_it_is = score(texts, hypotheses, embedded)
     rotated = []
@@ -182,15 +187,6 @@ def run_damage_tests(
         )
         for m, name in enumerate(metrics.names)
     }
-
-
-def _with_systems(corpus: Corpus, texts: Texts, hypotheses: Rows) -> Corpus:
-    """Return the documents with these texts, and with these hypotheses as their only systems."""
-    documents = []
-    for document, units, row in zip(corpus, texts, hypotheses, strict=True):
-        systems = {f"{i}": each for i, each in enumerate(row)}
-        documents.append(replace(document, units=units, gold=None, golds={}, systems=systems))
-    return Corpus.of_checked(documents)
 
 
 def risen(before: Floats, after: Floats) -> Floats:
@@ -237,12 +233,9 @@ def _damage_test(
         )
         ci = bootstrap.interval(share, values)
         excess_ci = bootstrap.interval(excess, values - chance)
-        return {
-            **{"share": share, "ci": ci, "turned": turned, "excess_ci": excess_ci},
-            "documents": int(defined.sum()),
-            "undefined": int((touched & ~defined).sum()),
-            "verdict": judge_share(share, ci, excess_ci),
-        }
+        row = {"share": share, "ci": ci, "turned": turned, "excess_ci": excess_ci}
+        row |= {"documents": int(defined.sum()), "undefined": int((touched & ~defined).sum())}
+        return row | {"verdict": judge_share(share, ci, excess_ci)}
 
     at = {kind: [j for j, damage in enumerate(DAMAGES) if damage[0] == kind] for kind in KINDS}
     first = 1 + at[RANDOM][0] * seeds

@@ -18,19 +18,14 @@ at random would only estimate it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reffree.statistics.resampling import portions
 from reffree.util.arrays import Booleans, Floats, Integers
-
-if TYPE_CHECKING:
-    import faiss
 
 THRESHOLD = 0.95
 """Cosine of a near twin. Sentence encoders put the same words with other punctuation or one other
@@ -40,11 +35,7 @@ EQUAL_COSINE = 1e-9
 """Cosines this little below the threshold have reached it: the rest is rounding."""
 
 EQUAL_MARGIN = 1e-6
-"""Margins up to this are ties: what the search's single precision cannot tell apart."""
-
-NEAREST = 8
-"""Segments asked for. Four hold one that is no neighbour: itself and two neighbours are the others.
-The rest is for ties that are settled in double precision."""
+"""Margins up to this are ties: what vectors in single precision cannot tell apart."""
 
 ALL_ALIKE = 1e-12
 """Variance of unit vectors up to this is rounding."""
@@ -66,25 +57,6 @@ def directions(x: NDArray[np.generic]) -> Floats:
     length = np.linalg.norm(rows, axis=1, keepdims=True)
     np.divide(rows, length, out=rows, where=length > 0)
     return rows
-
-
-@contextmanager
-def flat_index(rows: Floats) -> Iterator[faiss.IndexFlatIP]:
-    """Exhaustive search over rows by inner product.
-
-    One thread: a document's search is short, and on macOS the threads of faiss and of torch can
-    bring down the process (both load an OpenMP of their own).
-    """
-    import faiss
-
-    threads = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(1)
-    try:
-        index = faiss.IndexFlatIP(rows.shape[1])
-        index.add(rows.astype(np.float32))
-        yield index
-    finally:
-        faiss.omp_set_num_threads(threads)
 
 
 def exact_twins(units: Sequence[str], segment: Integers) -> Booleans:
@@ -129,11 +101,11 @@ def semantic_returns(rows: Floats, masses: Sequence[int]) -> tuple[Floats, Float
     # What is left of vectors that cancel out is rounding, not a direction.
     is_zero = np.linalg.norm(sums, axis=1) <= 1e-12 * np.array(masses)
     centroids = directions(np.where(is_zero[:, None], 0.0, sums))
-    with flat_index(centroids) as index:
-        _, nearest = index.search(centroids.astype(np.float32), min(n, NEAREST))  # (n, k)
     at = np.arange(n)
-    cosines = np.einsum("id,ikd->ik", centroids, centroids[nearest])
-    farther = np.where(np.abs(nearest - at[:, None]) > 1, cosines, -np.inf).max(1)
+    farther = np.empty(n)
+    for some in portions(n, ROWS_AT_ONCE):
+        is_beside = np.abs(at[some, None] - at) <= 1  # itself, too
+        farther[some] = np.where(is_beside, -np.inf, centroids[some] @ centroids.T).max(1)
     beside = np.einsum("id,id->i", centroids[1:], centroids[:-1])
     neighbour = np.maximum(np.append(-np.inf, beside), np.append(beside, -np.inf))
     has_both = np.isfinite(farther)
@@ -167,7 +139,11 @@ class VectorShape:
             n += len(rows)
             total = total + rows.sum(0)
             moments = moments + rows.T @ rows  # (d, d)
-            gains.append(_consecutive_gain(rows))
+            gain = np.nan
+            if len(rows) > 2:
+                consecutive = float(np.einsum("id,id->", rows[1:], rows[:-1])) / (len(rows) - 1)
+                gain = consecutive - _mean_cosine(rows.sum(0), float((rows**2).sum()), len(rows))
+            gains.append(gain)
         covariance = moments / n - np.outer(total / n, total / n)
         variance = float(np.trace(covariance))
         return cls(
@@ -176,14 +152,6 @@ class VectorShape:
             # Without eigenvalues: their sum is the trace, that of their squares the squared norm.
             variance**2 / float((covariance**2).sum()) if variance > ALL_ALIKE else None,
         )
-
-
-def _consecutive_gain(rows: Floats) -> float:
-    n = len(rows)
-    if n < 3:
-        return np.nan
-    consecutive = float(np.einsum("id,id->", rows[1:], rows[:-1])) / (n - 1)
-    return consecutive - _mean_cosine(rows.sum(0), float((rows**2).sum()), n)
 
 
 def _mean_cosine(total: Floats, squares: float, n: int) -> float:

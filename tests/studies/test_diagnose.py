@@ -39,7 +39,6 @@ from reffree.studies.diagnose_vectors import (
     VectorShape,
     directions,
     exact_twins,
-    flat_index,
     near_twins,
     semantic_returns,
 )
@@ -157,18 +156,6 @@ def test_a_document_of_2000_units_is_searched_without_a_table_of_all_pairs(sprea
     ]
     assert found.tolist() == expected
     assert peak < 8 * n * n
-
-
-def test_threads_of_faiss_are_left_as_they_were():
-    import faiss
-
-    before = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(3)
-    with flat_index(np.eye(2)):
-        within = faiss.omp_get_max_threads()
-    after = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(before)
-    assert (within, after) == (1, 3)
 
 
 def corpus_of(n_documents=8, *, noise=0.3, systems=(), gold=True, seed=0, mass=5):
