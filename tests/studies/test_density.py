@@ -243,7 +243,7 @@ def test_matching_comes_as_near_as_thresholds_can(golds, seed, target, gap):
 def test_random_scores_are_at_gold_density_of_their_own_accord():
     corpus, vectors = topical_corpus(GOLDS)
     scores = gap_scores(None, Inputs(corpus, 0, vectors), 3)
-    points, _ = lay_out_points(corpus, [scores], (0.5,))
+    points = lay_out_points(corpus, [scores], (0.5,))
     (own,) = (point for point in points if point.kind == "own")
     assert own.n_boundaries == count_gold(corpus) == sum(len(gold) - 1 for gold in GOLDS)
 
