@@ -25,7 +25,7 @@ from reffree.metrics.registry import GOLD_DEFAULT, GOLD_METRICS, STUDIED
 from reffree.segmenters.segment import parse_segmenter
 from reffree.statistics.meta_evaluation import CORPUS_MEASURES, DOCUMENT_MEASURES
 from reffree.statistics.significance import benjamini_hochberg
-from reffree.studies.correlate_pool import POOLS, SENTINELS, Case, CaseSettings, make_cases, negated
+from reffree.studies.correlate_pool import POOLS, SENTINELS, Case, CaseSettings, make_cases
 from reffree.studies.keywords import CorrelationKeywords, EncodersOption, check_encoder
 from reffree.studies.study import CorpusPart, corpus_parts, require_gold, study_result
 from reffree.util.declare import Option, declared
@@ -80,6 +80,13 @@ CORRELATIONS = (
     *columns("count", "n_systems", "documents", "undefined"),
     *columns("text", is_sentinel="sentinel", reason="why undefined"),
 )
+BY_POOL = (
+    *estimate("blind", "blind", ci_label=""),
+    *estimate("independent", "independent", ci_label=""),
+    *estimate("cohesion", "cohesion-seeking", ci_label=""),
+    *columns("number", "change"),
+    *estimate("all", "all", ci_label=""),
+)
 BEYOND_SENTINELS = (
     Field("value", "Pearson"),
     Field("sentinel", "best sentinel", "text"),
@@ -87,6 +94,14 @@ BEYOND_SENTINELS = (
     *columns("p", p="p PERM-SYSTEMS", p_bh="corrected", p_both="p PERM-BOTH"),
     Field("p_williams", "p Williams", "p"),
     Field("n_systems", "systems", "count"),
+)
+SCORES = (
+    *columns("text", "corpus", "encoder", "system", "pool", "kind", "metric", "metric_kind"),
+    *columns("number", "value", "loss"),
+)
+DOCUMENTS = (
+    *columns("text", "corpus", "encoder", "document", "system", "metric"),
+    *columns("number", "value"),
 )
 
 Row = dict[str, Any]
@@ -179,7 +194,7 @@ def correlation_result(cases: Sequence[Case], settings: CaseSettings) -> Result:
     """Measure, tabulate, and say what was found."""
     found = Correlations(cases, settings.progress)
     tests = sentinel_tests(cases, settings.progress)
-    documents, document_notes = _document_table(cases)
+    scores, documents, document_notes = _score_tables(cases)
     supervised = f"{'+'.join(settings.supervised)}(folds={settings.folds})"
     return study_result(
         "correlate",
@@ -190,8 +205,7 @@ def correlation_result(cases: Sequence[Case], settings: CaseSettings) -> Result:
             *_shown_tables(cases, found, tests),
             *([_aggregate_table(cases, found)] if len(cases) > 1 else []),
             Table.of("correlations", "All correlations", CORRELATIONS, found.rows, shown=False),
-            _score_table(cases),
-            documents,
+            *(scores, documents),
         ],
         signature={
             "pool": settings.pool,
@@ -273,7 +287,7 @@ def sentinel_tests(cases: Sequence[Case], progress: Progress) -> list[Row]:
             if not defined:
                 continue
             best = max(defined, key=lambda s: abs(defined[s]))
-            rival = negated(best) if defined[best] < 0 else best
+            rival = f"-{best}" if defined[best] < 0 else best
             for metric in case.free:
                 test = evaluation.permutation_test(metric, rival, gold, "pearson")
                 both = evaluation.permutation_test(metric, rival, gold, "pearson", swap="both")
@@ -307,30 +321,17 @@ def _shown_tables(
         rows = _rows(cases, found, {name: (pool, name) for name in gold})
         yield Table.of(pool, title, fields, rows)
     if len(pools) == 2:
-        yield _change_table(cases, found, label)
+        rows = _rows(cases, found, {pool: (pool, first) for pool in POOLS})
+        for row in rows:
+            if row["independent"] is not None and row["cohesion"] is not None:
+                row["change"] = row["cohesion"] - row["independent"]
+        title = f"Pearson correlation with {first} by pool of systems"
+        yield Table.of("pools", title, (*label, *BY_POOL), rows)
     title = f"Agreement with {first} over independent systems, by coefficient and level"
     keys = {each.name: ("independent", first, *each.name.split("_", 1)) for each in LEVELS}
     yield Table.of("levels", title, (*label, *LEVELS), _rows(cases, found, keys))
     title = f"Does a metric say more about {first} than a sentinel? (independent systems)"
     yield Table.of("beyond_sentinels", title, (*label, *BEYOND_SENTINELS), tests)
-
-
-def _change_table(cases: Sequence[Case], found: Correlations, label: Sequence[Field]) -> Table:
-    """How far a metric's correlation falls from independent to cohesion-seeking systems."""
-    gold = cases[0].gold[0]
-    rows = _rows(cases, found, {pool: (pool, gold) for pool in POOLS})
-    for row in rows:
-        if row["independent"] is not None and row["cohesion"] is not None:
-            row["change"] = row["cohesion"] - row["independent"]
-    fields = [
-        *label,
-        *estimate("blind", "blind", ci_label=""),
-        *estimate("independent", "independent", ci_label=""),
-        *estimate("cohesion", "cohesion-seeking", ci_label=""),
-        Field("change", "change"),
-        *estimate("all", "all", ci_label=""),
-    ]
-    return Table.of("pools", f"Pearson correlation with {gold} by pool of systems", fields, rows)
 
 
 def _aggregate_table(cases: Sequence[Case], found: Correlations) -> Table:
@@ -360,45 +361,36 @@ def _aggregate_table(cases: Sequence[Case], found: Correlations) -> Table:
     return Table.of("aggregate", title, fields, rows)
 
 
-def _score_table(cases: Sequence[Case]) -> Table:
-    """Every system's score under every metric."""
-    rows = []
+def _score_tables(cases: Sequence[Case]) -> tuple[Table, Table, list[str]]:
+    """Scores of every system, those of single documents, and what of the latter was left out.
+
+    A gold-based metric has its own value; those best at 1 stay a distance from it.
+    """
+    scores, documents, notes = [], [], []
     for case in cases:
         kinds = dict.fromkeys(case.free, "free") | dict.fromkeys(case.gold, "gold")
-        kinds |= dict.fromkeys(SENTINELS, "sentinel")
-        losses = case.corpus_losses
-        for metric, kind in kinds.items():
-            for member, loss in zip(case.members, losses[metric].tolist(), strict=True):
-                value = _own_value(case, metric, loss)
-                made = (member.system, member.pool, member.kind)
-                rows.append((case.name, case.encoder, *made, metric, kind, value, loss))
-    fields = [
-        *columns("text", "corpus", "encoder", "system", "pool", "kind", "metric", "metric_kind"),
-        *columns("number", "value", "loss"),
-    ]
-    return Table.of("scores", "Scores of every system", fields, rows, shown=False)
-
-
-def _document_table(cases: Sequence[Case]) -> tuple[Table, list[str]]:
-    """Scores of single documents, and what of them was left out."""
-    rows, notes = [], []
-    for case in cases:
-        metrics = (*case.free, *case.gold)
         ids = [document.id for document in case.corpus.documents]
-        kept = max(1, DOCUMENT_ROWS // (len(metrics) * len(case.members)))
+        kept = max(1, DOCUMENT_ROWS // (len(kinds) * len(case.members)))
         if kept < len(ids):
             notes.append(
                 f"{case.name}: scores of single documents are kept for the first {kept} of "
                 f"{len(ids)}."
             )
-        for metric in metrics:
-            for member, losses in zip(case.members, case.losses[metric].values, strict=True):
-                for id, loss in zip(ids[:kept], losses[:kept].tolist(), strict=True):
-                    value = _own_value(case, metric, loss)
-                    rows.append((case.name, case.encoder, id, member.system, metric, value))
-    about = columns("text", "corpus", "encoder", "document", "system", "metric")
-    fields = (*about, Field("value", "value"))
-    return Table.of("documents", "Scores of single documents", fields, rows, shown=False), notes
+        of_corpus = case.corpus_losses
+        for metric, kind in (kinds | dict.fromkeys(SENTINELS, "sentinel")).items():
+            gold = case.chosen.gold_based.get(metric)
+            sign = -1.0 if gold is not None and gold.direction == "higher" else 1.0
+            values = case.losses[metric].values[:, :kept].tolist()
+            for member, loss, own in zip(case.members, of_corpus[metric], values, strict=True):
+                about = (case.name, case.encoder, member.system, member.pool, member.kind)
+                scores.append((*about, metric, kind, sign * loss, loss))
+                for id, each in zip(ids, own, strict=False) if metric in kinds else ():
+                    documents.append((*about[:2], id, member.system, metric, sign * each))
+    return (
+        Table.of("scores", "Scores of every system", SCORES, scores, shown=False),
+        Table.of("documents", "Scores of single documents", DOCUMENTS, documents, shown=False),
+        notes,
+    )
 
 
 def _texts_of(cases: Sequence[Case], count: int) -> list[DocumentText]:
@@ -422,12 +414,6 @@ def _texts_of(cases: Sequence[Case], count: int) -> list[DocumentText]:
 def mean_and_sd(values: Sequence[float]) -> tuple[float | None, float | None]:
     """Mean and population standard deviation; the latter of at least two."""
     return fmean(values) if values else None, pstdev(values) if len(values) > 1 else None
-
-
-def _own_value(case: Case, metric: str, loss: float) -> float:
-    """A gold-based metric's own value; those best at 1 stay a distance from it."""
-    gold = case.chosen.gold_based.get(metric)
-    return -loss if gold is not None and gold.direction == "higher" else loss
 
 
 def _rows(
@@ -506,13 +492,10 @@ def _answer(cases: Sequence[Case], found: Correlations, tests: Sequence[Row]) ->
         f"({span})."
     )
     if cohesion := found.values(cases, metric, "cohesion", gold):
-        ranks, says_little = (
-            "there it still ranks systems",
-            "there a lower loss does not mean better boundaries",
-        )
+        means_little = "there a lower loss does not mean better boundaries"
         yield (
             f"Over systems that seek cohesion in the embedding space it is {fmean(cohesion):.2f}: "
-            f"{ranks if fmean(cohesion) >= 0.5 else says_little}."
+            f"{'there it still ranks systems' if fmean(cohesion) >= 0.5 else means_little}."
         )
     if tests:
         strongest = max(tests, key=lambda test: test["sentinel_value"])

@@ -533,8 +533,12 @@ def _rows(each: Diagnosis) -> Iterator[tuple[str, Row]]:
             yield "noticed", {"metric": metric, "kind": kind, "strength": float(strength), **row}
         for kind, row in test.kinds.items():
             yield "kinds", {"metric": metric, "kind": kind, **row}
-    for about, text in (*metric_advice(tests), *_check_advice(each.checks)):
+    for about, text in metric_advice(tests):
         yield "advice", {"about": about, "advice": text}
+    bad = [check for check in each.checks if check.get("advice")]
+    for check in sorted(bad, key=lambda check: check["verdict"] != "problem"):
+        text = f"{_describe(check).capitalize()}: {check['advice']}."
+        yield "advice", {"about": check["check"], "advice": text}
     for system, share in _densities(each.corpus, each.source).items():
         n = sum(map(len, each.corpus.hypotheses[system]))
         row = {"system": system, "segments": n, "per_unit": n / each.corpus.n_units}
@@ -568,7 +572,7 @@ def _answer(diagnosed: Sequence[Diagnosis]) -> Iterator[str]:
             yield f"{where}None of the {len(each.checks)} checks is a problem."
 
 
-def metric_advice(tests: Mapping[str, DamageTest]) -> list[tuple[str, str]]:
+def metric_advice(tests: Mapping[str, DamageTest]) -> Iterator[tuple[str, str]]:
     """Say which metrics to use and which not: what each sentence is about, and the sentence."""
     by_verdict: dict[str, list[str]] = {NOTICES: [], PREFERS: [], MISSES: [], TOO_FEW: []}
     for name in sorted(tests, key=lambda name: (-(tests[name].overall["share"] or 0.0), name)):
@@ -576,37 +580,28 @@ def metric_advice(tests: Mapping[str, DamageTest]) -> list[tuple[str, str]]:
     whole = [name for name in by_verdict[NOTICES] if not tests[name].unnoticed]
     partly = [name for name in by_verdict[NOTICES] if tests[name].unnoticed]
     blind, unknown = by_verdict[MISSES], by_verdict[TOO_FEW]
-    advice = []
     if not (whole or partly or unknown):
-        advice.append(("all", "Rank no systems here without gold: no metric notices damage."))
+        yield "all", "Rank no systems here without gold: no metric notices damage."
     if whole:
         its = "its" if len(whole) == 1 else "their"
         why = f"every kind of damage raises {its} loss in more documents than by chance"
-        advice.append((", ".join(whole), f"Use {_shares(whole, tests)}: {why}."))
+        yield ", ".join(whole), f"Use {_shares(whole, tests)}: {why}."
     if partly:
         weak = [f"{_shares([n], tests)} may miss {_kinds(tests[n].unnoticed)}" for n in partly]
-        advice.append((", ".join(partly), f"Use with care: {'; '.join(weak)}."))
+        yield ", ".join(partly), f"Use with care: {'; '.join(weak)}."
     for name in by_verdict[PREFERS]:
         preferred = {kind: tests[name].kinds[kind] for kind in tests[name].kinds_with(PREFERS)}
         shares = [f"{_kinds([k])} ({1 - (row['share'] or 0):.0%})" for k, row in preferred.items()]
         lower = "lowers" if len(shares) == 1 else "lower"
         why = f"{listed(shares)} {lower} its loss in that share of documents"
-        advice.append((name, f"Do not use {name}: {why}."))
+        yield name, f"Do not use {name}: {why}."
     if blind:
         notice = "it notices" if len(blind) == 1 else "they notice"
         why = f"whether {notice} damage here cannot be told from chance"
-        advice.append((", ".join(blind), f"Do not rely on {_shares(blind, tests)}: {why}."))
+        yield ", ".join(blind), f"Do not rely on {_shares(blind, tests)}: {why}."
     if unknown:
         why = f"fewer than {MIN_DOCUMENTS} documents could be damaged and scored"
-        sentence = f"Whether {listed(unknown)} can be trusted is not known: {why}."
-        advice.append((", ".join(unknown), sentence))
-    return advice
-
-
-def _check_advice(checks: Sequence[Row]) -> list[tuple[str, str]]:
-    """What to do about the checks that are not ok, problems first."""
-    bad = sorted((c for c in checks if c.get("advice")), key=lambda c: c["verdict"] != "problem")
-    return [(c["check"], f"{_describe(c).capitalize()}: {c['advice']}.") for c in bad]
+        yield ", ".join(unknown), f"Whether {listed(unknown)} can be trusted is not known: {why}."
 
 
 def _shares(names: Sequence[str], tests: Mapping[str, DamageTest]) -> str:

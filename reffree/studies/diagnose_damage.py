@@ -154,28 +154,26 @@ def run_damage_tests(
     how = ScoreSettings(settings, UNSEGMENTED, seed=seed)
     columns = [corpus.hypotheses[source], *damaged(corpus, source, seeds=seeds, seed=seed)]
     hypotheses = list(zip(*columns, strict=True))  # by document
-    texts = [document.units for document in corpus]
 
-    def score(
-        texts: Sequence[tuple[str, ...]],
-        rows: Sequence[tuple[Segmentation, ...]],
-        vectors: Embeddings,
-    ) -> Scores:
-        documents = []
-        for document, units, row in zip(corpus, texts, rows, strict=True):
+    def score(rows: Sequence[tuple[Segmentation, ...]], orders: Sequence[Integers]) -> Scores:
+        """Score hypotheses of every document on its units in this order."""
+        documents, vectors = [], []
+        for document, x, row, order in zip(corpus, embedded.vectors, rows, orders, strict=True):
+            units = tuple(document.units[at] for at in order)
             systems = {f"{i}": each for i, each in enumerate(row)}
             documents.append(replace(document, units=units, gold=None, golds={}, systems=systems))
-        made = Corpus.of_checked(documents)
-        return scores_of(made, metrics, how, vectors, settings.progress)
+            vectors.append(x[order])
+        encoded = replace(embedded, vectors=vectors)
+        return scores_of(Corpus.of_checked(documents), metrics, how, encoded, settings.progress)
 
-    as_it_is = score(texts, hypotheses, embedded)
-    rotated = []
-    for i in range(seeds):
-        orders = [rotation(len(each.units), each.id, seed * seeds + i) for each in corpus]
-        rings = [x[order] for x, order in zip(embedded.vectors, orders, strict=True)]
-        texts = [tuple(d.units[at] for at in o) for d, o in zip(corpus, orders, strict=True)]
-        rows = [(row[0], *row[1 + i :: seeds]) for row in hypotheses]
-        rotated.append(score(texts, rows, replace(embedded, vectors=rings)))
+    as_it_is = score(hypotheses, [np.arange(len(each.units)) for each in corpus])
+    rotated = [
+        score(
+            [(row[0], *row[1 + i :: seeds]) for row in hypotheses],
+            [rotation(len(each.units), each.id, seed * seeds + i) for each in corpus],
+        )
+        for i in range(seeds)
+    ]
     is_changed = np.array([[h != row[0] for h in row[1:]] for row in hypotheses])
     return {
         name: _damage_test(
