@@ -223,9 +223,6 @@ def correlation_result(cases: Sequence[Case], settings: CaseSettings) -> Result:
     )
 
 
-# Measures
-
-
 class Correlations:
     """Every pair of metrics, pool, level and coefficient of every case."""
 
@@ -301,9 +298,6 @@ def sentinel_tests(cases: Sequence[Case], progress: Progress) -> list[Row]:
                 advance(1)
     corrected = benjamini_hochberg([row["p"] for row in rows])
     return [{**row, "p_bh": p} for row, p in zip(rows, corrected, strict=True)]
-
-
-# Tables
 
 
 def _shown_tables(
@@ -431,9 +425,6 @@ def _rows(
                 row.setdefault("n_systems", cell["n_systems"])
             rows.append(row)
     return rows
-
-
-# Sentences
 
 
 def _pool_notes(cases: Sequence[Case]) -> Iterator[str]:

@@ -264,9 +264,6 @@ def density(
     )
 
 
-# Points
-
-
 @dataclass(frozen=True, slots=True)
 class Point:
     """One segmentation of every document."""
@@ -396,9 +393,6 @@ def regime(bor: float) -> Regime:
     return "aggressive" if bor > LIMITS.dense_bor else "balanced"
 
 
-# Rows
-
-
 def _tables(results: Sequence[SweptCorpus], matchings: Sequence[str]) -> Iterator[Table]:
     """Densities, pairs and losses to be read, then what charts are made from."""
     rows = [row for each in results for row in _regime_rows(each, matchings)]
@@ -487,9 +481,6 @@ def _loss_rows(result: SweptCorpus, measure: str) -> Iterator[Row]:
                 row |= {"bor": result.values["bor"][lowest], "w_f1": result.values[measure][lowest]}
                 row["rho"] = float(correlation(losses, 1 - w_f1, "spearman"))
             yield row
-
-
-# Sentences
 
 
 def _answer(result: SweptCorpus, results: Sequence[SweptCorpus], matching: str) -> Iterator[str]:

@@ -409,9 +409,6 @@ def _choose_source(
     return systems[best], f"the lowest expected_pk of {len(systems)} systems ({losses[best]:.3f})"
 
 
-# Checks
-
-
 def _text_checks(
     embedded: Embeddings,
     counts: Mapping[str, Floats],
@@ -501,9 +498,6 @@ def _judge_share(
     value = float(share(pairs.sum(0)))
     interval = bootstrap.pooled_interval(value, pairs, pairs[:, 1] > 0, share)
     return RULES[name].judge(unit, value, interval, by=by)
-
-
-# Rows and sentences
 
 
 def _tables(diagnosed: Sequence[Diagnosis]) -> Iterator[Table]:

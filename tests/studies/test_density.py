@@ -17,7 +17,7 @@ from reffree.segmenters.selection import select_above
 from reffree.studies.density import THRESHOLDS, count_gold, density, lay_out_points, regime
 from reffree.util.errors import InputError, OptionError, UnknownNameError
 from tests.helpers import halves, rows, topical_corpus
-from tests.oracles import reference_based, selection, studies
+from tests.oracles import reference_based, studies
 from tests.properties import examples, intervals_held
 
 GOLDS = [[6, 5, 7], [8, 6], [4, 9, 5, 6], [12], [7, 7], [5, 8, 6], [10, 4]]
@@ -199,23 +199,6 @@ def test_defaults_are_the_papers():
     assert [regime(x) for x in (0.64, 0.97, 1.13, 1.88)] == [
         *("conservative", "balanced", "balanced", "aggressive")
     ]
-
-
-@examples(60)
-@given(
-    scores=st.lists(
-        st.lists(st.integers(0, 4).map(lambda x: x / 4), max_size=12), min_size=1, max_size=4
-    ),
-    tau=st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0]),
-    gap=st.integers(1, 4),
-)
-def test_a_lower_threshold_only_adds_boundaries(scores, tau, gap):
-    """So one pass of suppression serves every threshold, and densities can be matched."""
-    for each in scores:
-        every = select_above(each, -np.inf, gap).boundaries
-        kept = [b for b in every if each[b - 1] >= tau]
-        assert kept == list(select_above(each, tau, gap).boundaries)
-        assert kept == selection.static(each, tau, gap)
 
 
 @examples(25)
