@@ -1,48 +1,41 @@
-"""What makes metrics mislead on a corpus, and which of them can be trusted? Needs no gold."""
+"""What makes metrics mislead on a corpus, and which of them can be trusted? Needs no gold.
+
+The source is perturbed in known ways, and held against random boundaries of the same number. A
+metric that says something about the corpus gives the damaged segmentation the higher loss in more
+than half of the documents; one that rewards the damage in fewer. Where a document's losses are
+equal it counts half.
+
+Half is not all that chance can do: losses move with the number of segments and with their lengths,
+whatever the text says, and damage changes both. So the same segmentations are also scored on the
+document rotated: its units in the same order, but begun elsewhere, as a ring. Lengths,
+damage and text are then the same, and only the boundaries stand in other places. What is noticed
+there as often is not noticed because of where the boundaries are. Every draw has a rotation of its
+own.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import Annotated, Any, NamedTuple, Unpack
+from dataclasses import dataclass, replace
+from typing import Annotated, Unpack
 
 import numpy as np
 
 from reffree.data.corpus import GOLD, Corpus
-from reffree.data.filter import is_backchannel
+from reffree.data.perturbation import parse_perturbation, perturb
+from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import Embeddings, Vectors
 from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.result import Result, Table, columns, estimate
 from reffree.evaluate.score import scores_of
-from reffree.evaluate.scores import ScoreSettings, corpus_mean
+from reffree.evaluate.scores import Scores, ScoreSettings, corpus_mean
 from reffree.evaluate.signature import Signature
-from reffree.metrics.free.evidence import Reading
-from reffree.metrics.free.expected import FEWEST_UNITS, INFORMED, ExpectedPk
+from reffree.metrics.free.expected import FEWEST_UNITS, ExpectedPk
+from reffree.metrics.free.result import Unsegmented
 from reffree.metrics.registry import GOLD_METRICS, STUDIED
 from reffree.statistics.resampling import MIN_DOCUMENTS, DocumentBootstrap
-from reffree.studies.diagnose_damage import (
-    DAMAGES,
-    KINDS,
-    MISSES,
-    NOTICES,
-    PREFERS,
-    RANDOM,
-    STRENGTHS,
-    TOO_FEW,
-    UNSEGMENTED,
-    DamageTest,
-    run_damage_tests,
-)
-from reffree.studies.diagnose_vectors import (
-    EQUAL_MARGIN,
-    VectorShape,
-    directions,
-    exact_twins,
-    near_twins,
-    semantic_returns,
-)
+from reffree.studies.diagnose_checks import RULES, Row, check_corpus, densities
 from reffree.studies.keywords import StudyKeywords, metric_option
 from reffree.studies.study import (
     CorpusPart,
@@ -51,7 +44,7 @@ from reffree.studies.study import (
     corpus_parts,
     study_result,
 )
-from reffree.util.arrays import Floats, mean_defined, ratio
+from reffree.util.arrays import Booleans, Floats, Integers, mean_defined
 from reffree.util.bounds import Bounds
 from reffree.util.declare import Option, declared
 from reffree.util.errors import InputError, OptionError, UnknownNameError, counted, listed, shorten
@@ -59,6 +52,36 @@ from reffree.util.seeds import rng_for
 
 SHOWN_TEXTS = 5
 """Repeated texts named for each corpus, the most frequent first."""
+
+STRENGTHS: dict[str, tuple[str, ...]] = {
+    "removal": ("0.25", "0.5", "1.0"),
+    "insertion": ("0.25", "0.5", "1.0"),
+    "transposition": ("1", "2", "3"),
+    "replacement": ("0.25", "0.5", "1.0"),
+}
+"""Shares of the boundaries, or the units they move by."""
+
+RANDOM = "random"
+KINDS = (*STRENGTHS, RANDOM)
+DAMAGES = (*((kind, s) for kind, values in STRENGTHS.items() for s in values), (RANDOM, "1.0"))
+
+UNSEGMENTED: Unsegmented = "neutral"
+"""What a document scores without its last boundary: the default of all commands."""
+
+CHANCE = 0.5
+"""Share of documents below which a metric rewards the damage."""
+
+CLEAR = 0.05
+"""Distance from chance below which noticing is of no use, however surely it is there: such a metric
+prefers the damaged one of two segmentations in 45 of 100 documents."""
+
+TIE = 1e-9
+"""Losses nearer than this, relative to their size, are equal: the rest is rounding."""
+
+NOTICES = "notices"
+MISSES = "does not notice"
+PREFERS = "prefers the damage"
+TOO_FEW = "too few documents"
 
 SHARE = (
     *estimate("share", "noticed", "share", ci="ci"),
@@ -123,105 +146,6 @@ READING = {
     "consecutive gain": "what the order of units says about their vectors; without it no boundary "
     "can show",
 }
-
-Row = dict[str, Any]
-Ends = tuple[float, float]
-
-
-class Rule(NamedTuple):
-    """Two limits of a check; where ``watch`` is above ``problem``, low values are the bad ones."""
-
-    check: str
-    watch: float
-    problem: float
-    advice: str  # where the value is not ok
-
-    def verdict(self, value: float) -> str:
-        """Judge a value.
-
-        >>> Rule("high", 0.05, 0.2, "").verdict(0.1), Rule("low", 30, 10, "").verdict(9)
-        ('watch', 'problem')
-        """
-        sign = 1 if self.watch <= self.problem else -1
-        if sign * value >= sign * self.problem:
-            return "problem"
-        return "watch" if sign * value >= sign * self.watch else "ok"
-
-    def judge(
-        self, unit: str, value: float | None, ci: Ends | None = None, *, by: float | None = None
-    ) -> Row:
-        """Make a row of a value, judged ``by`` another one where that is given."""
-        row: Row = {"check": self.check, "value": value, "unit": unit, "ci": ci}
-        if value is None:
-            return row
-        verdict = self.verdict(value if by is None else by)
-        return row | {"verdict": verdict} | ({} if verdict == "ok" else {"advice": self.advice})
-
-
-RULES = {
-    # A segment of ten units then has two that are as much another segment's as its own.
-    "exact_twins": Rule("exact twins", 0.05, 0.20, "compare with scores under --drop repeats"),
-    # As for exact ones: the embedding space makes no difference between the two.
-    "near_twins": Rule(
-        *("near twins", 0.05, 0.20),
-        "segments share what they say: trust only metrics that notice damage",
-    ),
-    # As for twins, which backchannels are of each other.
-    "backchannels": Rule(
-        "backchannels", 0.05, 0.20, "compare with scores under --drop backchannels"
-    ),
-    # Share of returns beyond chance: one segment in twenty, or in seven, is turned back to.
-    "returns": Rule(
-        *("semantic returns", 0.05, 0.15),
-        "topics come back: no metric here looks beyond neighbouring segments",
-    ),
-    # One-unit segments have no cohesion: every metric gives them a made-up value (a mean, or 0).
-    "singletons": Rule(
-        "singletons", 0.10, 0.33, "their scores are made up: prefer expected_pk, which needs none"
-    ),
-    # Such documents have the same loss whatever their text says; in a quarter, they set the score.
-    "unsegmented": Rule("unsegmented", 0.05, 0.25, "compare --unsegmented neutral with skip"),
-    # The model saw only the beginning of these units; one in ten shows in any mean over units.
-    "truncated": Rule(
-        "truncated", 0.01, 0.10, "use an encoder that reads longer texts, or split long units"
-    ),
-    # Beyond, most of a cosine is what all units share (Ethayarajh 2019: words in GPT-2, up to .99).
-    "random_cosine": Rule(
-        *("random cosine", 0.30, 0.60),
-        "all vectors point one way: try another encoder, and raise --threshold",
-    ),
-    # At 0, the order of units says nothing about their vectors, so no boundary can show in them.
-    "consecutive_gain": Rule(
-        *("consecutive gain", 0.03, 0.0),
-        "units beside each other are hardly closer than others: try another encoder",
-    ),
-    # Fewer directions than topics in a document cannot keep its topics apart.
-    "effective_dimension": Rule(
-        "effective dimension", 10, 3, "too few directions to keep topics apart: try another encoder"
-    ),
-    # Below, the text says no more about where boundaries are than its units in random order would.
-    "information": Rule(
-        *("information", 1.4, INFORMED),
-        "expected errors rest on the prior, not on this text: try another encoder, or compare "
-        "systems with gold",
-    ),
-    # Bootstrap intervals over fewer than ten documents are too narrow, below thirty still rough.
-    "documents": Rule("documents", 29, 9, "intervals over so few documents are rough: add some"),
-    # With fewer than five units a document has fewer than four places for a boundary.
-    "median_units": Rule(
-        "units", 9, 4, "scores of so short documents are unstable: read the corpus's only"
-    ),
-    # At 1, even the source cannot be told from random boundaries; systems differ by less than that.
-    "resolution": Rule(
-        "resolution", 0.33, 1.0, "smaller differences between systems are noise: add documents"
-    ),
-    # Losses move with the number of segments alone: raw Silhouette on drift, .25 at 3, .08 at 21.
-    "density": Rule(
-        *("density", 1.5, 2.0),
-        "use expected_pk, with a length if you know it, or --null: losses move with density",
-    ),
-}
-"""From which value on each check is to be watched, or is a problem, and what to do then."""
 
 
 @declared
@@ -344,41 +268,16 @@ def _diagnose(
     corpus, embedded = part.corpus, part.encode(settings)
     source, reason = _choose_source(corpus, embedded, name, settings)
     bootstrap = DocumentBootstrap(len(corpus), rng_for(settings.seed, "documents"))
-    segmentations = corpus.hypotheses[source]
-    expected = ExpectedPk(seed=settings.seed)
-    repeated: Counter[str] = Counter()
-    measured: list[dict[str, float]] = []
-    with settings.progress("Diagnosing", len(corpus)) as advance:
-        for document, x, segmentation in zip(corpus, embedded.vectors, segmentations, strict=True):
-            rows, segment = directions(x), np.array(segmentation.to_segment_ids())
-            twins = exact_twins(document.units, segment)
-            repeated.update(u for u, is_twin in zip(document.units, twins, strict=True) if is_twin)
-            margins, chance = semantic_returns(rows, segmentation.masses)
-            # Nats a boundary that the text adds to the prior, and its units in random order;
-            # 0 in documents too short for a posterior.
-            facts = expected.posterior(x, Reading(document.units)).facts()
-            row = {
-                **{"documents": 1, "units": len(document.units), "segments": len(segmentation)},
-                "exact_twins": twins.sum(),
-                "near_twins": near_twins(rows, segment, threshold).sum(),
-                "backchannels": sum(map(is_backchannel, document.units)),
-                "singletons": sum(mass == 1 for mass in segmentation.masses),
-                "unsegmented": len(segmentation) == 1,
-                **{"compared": len(margins), "margins": margins.sum(), "by_chance": chance.sum()},
-                "returns": (margins > EQUAL_MARGIN).sum(),
-                "information": 0.0 if facts is None else facts.information,
-                "chance_information": 0.0 if facts is None else facts.chance_information,
-            }
-            measured.append(row)
-            advance(1)
     tests = run_damage_tests(
         corpus, embedded, source, chosen, seeds=seeds, bootstrap=bootstrap, settings=settings
     )
-    counts = {name: np.array([row[name] for row in measured], np.float64) for name in measured[0]}
-    checks = [
-        *_text_checks(embedded, counts, bootstrap, threshold),
-        *_size_checks(corpus, source, tests),
-    ]
+    resolutions = {name: test.resolution for name, test in tests.items()}
+    checks, repeated = check_corpus(
+        *(corpus, embedded, source, resolutions),
+        threshold=threshold,
+        bootstrap=bootstrap,
+        settings=settings,
+    )
     signature = Signature.of(chosen, corpus, embedded, unsegmented=UNSEGMENTED, seed=settings.seed)
     return Diagnosis(
         *(part.name, corpus, embedded, signature), source, reason, checks, repeated, tests
@@ -409,95 +308,195 @@ def _choose_source(
     return systems[best], f"the lowest expected_pk of {len(systems)} systems ({losses[best]:.3f})"
 
 
-def _text_checks(
+@dataclass(frozen=True, slots=True)
+class DamageTest:
+    """How often one metric notices damage to the source of one corpus: a row for each kind."""
+
+    damages: dict[tuple[str, str], Row]  # by kind and strength
+    kinds: dict[str, Row]  # all strengths of a kind together
+    overall: Row  # the mean of the kinds
+    gap: float | None  # mean loss of random boundaries minus that of the source
+    gap_ci: tuple[float, float] | None
+
+    @property
+    def verdict(self) -> str:
+        """What it prefers counts most; then whether it notices where boundaries are."""
+        verdict: str = self.overall["verdict"]
+        return PREFERS if self.kinds_with(PREFERS) else verdict
+
+    def kinds_with(self, *verdicts: str) -> list[str]:
+        """Kinds of damage of these verdicts, those of the first one first."""
+        return [kind for v in verdicts for kind, row in self.kinds.items() if row["verdict"] == v]
+
+    @property
+    def unnoticed(self) -> list[str]:
+        """Kinds of damage it neither notices nor prefers, as far as can be told."""
+        return self.kinds_with(MISSES, TOO_FEW)
+
+    @property
+    def resolution(self) -> float | None:
+        """Half the gap's interval as a part of the gap: smaller differences drown in noise."""
+        if self.gap is None or self.gap_ci is None or self.gap <= 0:
+            return None
+        return (self.gap_ci[1] - self.gap_ci[0]) / 2 / self.gap
+
+
+def judge_share(
+    share: float | None, ci: tuple[float, float] | None, excess_ci: tuple[float, float] | None
+) -> str:
+    """Say whether a metric notices damage, as far as the intervals support it.
+
+    ``share`` is that of documents in which its loss rises, ``ci`` its interval; ``excess_ci`` is
+    that of the share beyond the one on rotated documents.
+    """
+    if share is None or ci is None:
+        return TOO_FEW
+    is_place = excess_ci is not None and excess_ci[0] > 0
+    if ci[0] > CHANCE and share >= CHANCE + CLEAR and is_place:
+        return NOTICES
+    return PREFERS if ci[1] < CHANCE and share <= CHANCE - CLEAR else MISSES
+
+
+def damaged(
+    corpus: Corpus, source: str, *, seeds: int, seed: int
+) -> list[tuple[Segmentation, ...]]:
+    """Every damage of every seed, in the order of `DAMAGES` and then seeds."""
+    made = []
+    for kind, strength in DAMAGES:
+        for i in range(seed * seeds, (seed + 1) * seeds):  # another seed shares no draw
+            if kind == RANDOM:
+                made.append(_random(corpus, source, i))
+            else:
+                perturbation = parse_perturbation(f"{kind}:{strength}")
+                made.append(perturb(corpus, perturbation, i, source).segmentations)
+    return made
+
+
+def rotation(n: int, id: str, seed: int) -> Integers:
+    """Order of a document's units begun elsewhere, at least a quarter of it away, as a ring."""
+    least = max(1, n // 4)
+    start = int(rng_for(seed, "turned", id).integers(least, n - least + 1)) if n > 1 else 0
+    return np.roll(np.arange(n), -start)
+
+
+def run_damage_tests(
+    corpus: Corpus,
     embedded: Embeddings,
-    counts: Mapping[str, Floats],
-    bootstrap: DocumentBootstrap,
-    threshold: float,
-) -> Iterator[Row]:
-    """Yield what is wrong with units, segments and vectors; ``counts`` are by document."""
-    share = partial(_judge_share, counts, bootstrap)
-    yield share("exact_twins", "units", "of units, in another segment")
-    unit = f"of units, cosine {threshold:g} or more in another segment"
-    yield share("near_twins", "units", unit)
-    yield share("backchannels", "units", "of units")
-    if embedded.spec.max_length is None:
-        yield RULES["truncated"].judge("of units: not known of vectors as given", None)
-    else:
-        n_units = counts["units"].sum()
-        yield RULES["truncated"].judge("of units", embedded.n_truncated / n_units)
-    if n := int(counts["compared"].sum()):
-        returns, chance, margin = (counts[x].sum() / n for x in ("returns", "by_chance", "margins"))
-        unit = f"of {n:,} segments; {chance:.1%} by chance"
-        yield share("returns", "compared", unit, by=returns - chance)
-        yield {"check": "margin of returns", "value": margin, "unit": "cosine, mean over segments"}
-    else:
-        yield RULES["returns"].judge("needs documents of 3 segments or more", None)
-    yield share("singletons", "segments", "of segments have one unit")
-    yield share("unsegmented", "documents", "of documents have no boundary")
-    shape = VectorShape.of(map(directions, embedded.vectors))
-    yield RULES["random_cosine"].judge("mean over all pairs of units", shape.random_cosine)
-    gains = shape.consecutive_gain
-    gain = None if np.isnan(gains).all() else float(mean_defined(gains, 0))
-    unit = "cosine of consecutive units over that of any two of a document"
-    yield RULES["consecutive_gain"].judge(unit, gain, bootstrap.interval(gain, gains))
-    unit = "participation ratio of the vectors' covariance"
-    yield RULES["effective_dimension"].judge(unit, shape.effective_dimension)
-    unit = "times what the units in random order would add to the prior"
-    if counts["chance_information"].any():
-        yield share("information", "chance_information", unit)
-    else:
-        rule = RULES["information"]
-        yield rule.judge(unit, None) | {"verdict": "problem", "advice": rule.advice}
-
-
-def _size_checks(
-    corpus: Corpus, source: str, damage_tests: Mapping[str, DamageTest]
-) -> Iterator[Row]:
-    yield RULES["documents"].judge("in the corpus", len(corpus))
-    median = float(np.median([len(document.units) for document in corpus]))
-    yield RULES["median_units"].judge("in the median document", median)
-    known = {name: each.resolution for name, each in damage_tests.items()}
-    resolved = {name: value for name, value in known.items() if value is not None}
-    unit = "of the way from source to random"
-    if resolved:
-        best = min(resolved, key=lambda name: (resolved[name], name))
-        yield RULES["resolution"].judge(f"{unit}, by {best}", resolved[best])
-    else:
-        advice = "no metric tells the source from random boundaries: do not rank systems"
-        yield RULES["resolution"].judge(unit, None) | {"verdict": "problem", "advice": advice}
-    ratios = {name: ratio for name, ratio in _densities(corpus, source).items() if name != source}
-    if ratios:
-        worst = max(ratios, key=lambda name: abs(np.log(ratios[name])))
-        unit = f"segments of {worst!r} for each of {source!r}, the farthest of {len(ratios)}"
-        factor = max(ratios[worst], 1 / ratios[worst])
-        yield RULES["density"].judge(unit, ratios[worst], by=factor)
-
-
-def _densities(corpus: Corpus, source: str) -> dict[str, float]:
-    """Segments of every system for each segment of the source."""
-    counts = {name: sum(map(len, made)) for name, made in corpus.hypotheses.items()}
-    return {name: n / counts[source] for name, n in counts.items()}
-
-
-def _judge_share(
-    counts: Mapping[str, Floats],
-    bootstrap: DocumentBootstrap,
-    name: str,
-    whole: str,
-    unit: str,
+    source: str,
+    metrics: MetricSet,
     *,
-    by: float | None = None,
-) -> Row:
-    """Judge the documents' parts together in their wholes, with an interval over documents."""
-    pairs = np.stack([counts[name], counts[whole]], axis=1)  # (documents, 2)
+    seeds: int,
+    bootstrap: DocumentBootstrap,
+    settings: StudySettings,
+) -> dict[str, DamageTest]:
+    """Damage the source in every way, with ``seeds`` draws each, and score it by every metric."""
+    seed = settings.seed
+    how = ScoreSettings(settings, UNSEGMENTED, seed=seed)
+    columns = [corpus.hypotheses[source], *damaged(corpus, source, seeds=seeds, seed=seed)]
+    hypotheses = list(zip(*columns, strict=True))  # by document
 
-    def share(sums: Floats) -> Floats:
-        return ratio(sums[..., 0], sums[..., 1])
+    def score(rows: Sequence[tuple[Segmentation, ...]], orders: Sequence[Integers]) -> Scores:
+        """Score hypotheses of every document on its units in this order."""
+        documents, vectors = [], []
+        for document, x, row, order in zip(corpus, embedded.vectors, rows, orders, strict=True):
+            units = tuple(document.units[at] for at in order)
+            systems = {f"{i}": each for i, each in enumerate(row)}
+            documents.append(replace(document, units=units, gold=None, golds={}, systems=systems))
+            vectors.append(x[order])
+        encoded = replace(embedded, vectors=vectors)
+        return scores_of(Corpus.of_checked(documents), metrics, how, encoded, settings.progress)
 
-    value = float(share(pairs.sum(0)))
-    interval = bootstrap.pooled_interval(value, pairs, pairs[:, 1] > 0, share)
-    return RULES[name].judge(unit, value, interval, by=by)
+    as_it_is = score(hypotheses, [np.arange(len(each.units)) for each in corpus])
+    rotated = [
+        score(
+            [(row[0], *row[1 + i :: seeds]) for row in hypotheses],
+            [rotation(len(each.units), each.id, seed * seeds + i) for each in corpus],
+        )
+        for i in range(seeds)
+    ]
+    is_changed = np.array([[h != row[0] for h in row[1:]] for row in hypotheses])
+    return {
+        name: _damage_test(
+            metrics.metric(name).losses(as_it_is.raw[m]),
+            as_it_is.weights[m, :, 0],
+            metrics.metric(name).losses(np.stack([x.raw[m] for x in rotated], 2)),
+            is_changed,
+            bootstrap,
+        )
+        for m, name in enumerate(metrics.names)
+    }
+
+
+def risen(before: Floats, after: Floats) -> Floats:
+    """1 where a loss rises, 0 where it falls, ½ where it stays; NaN where either is undefined."""
+    slack = TIE * np.maximum(1.0, np.maximum(np.abs(before), np.abs(after)))
+    change = after - before
+    is_change = np.where(np.isnan(change), np.nan, np.abs(change) > slack)
+    rises: Floats = 0.5 + 0.5 * np.sign(change) * is_change
+    return rises
+
+
+def _damage_test(
+    losses: Floats,
+    weights: Floats,
+    on_rings: Floats,
+    is_changed: Booleans,
+    bootstrap: DocumentBootstrap,
+) -> DamageTest:
+    """Count; losses are (d, 1 + damages * seeds), those on rings (d, 1 + damages, seeds)."""
+    seeds = on_rings.shape[2]
+    shape = (len(losses), len(DAMAGES), seeds)
+    changed = is_changed.reshape(shape)
+    rises = risen(losses[:, :1], losses[:, 1:]).reshape(shape)
+    told, by_chance = (
+        mean_defined(np.where(changed, each, np.nan), 2)
+        for each in (rises, risen(on_rings[:, :1], on_rings[:, 1:]))
+    )  # (d, damages)
+    was_damaged: Booleans = np.any(changed, axis=2)
+
+    def notice(chosen: Sequence[Sequence[int]]) -> Row:
+        """In which share of documents the loss rises: mean over kinds of that over damages.
+
+        ``documents`` tell; ``undefined`` are damaged, but without a loss before or after;
+        ``turned`` is the share of rotated documents, which is due to lengths alone.
+        """
+        values, chance = (
+            mean_defined(np.stack([mean_defined(x[:, kind], 1) for kind in chosen], 1), 1)
+            for x in (told, by_chance)
+        )
+        touched = np.any(was_damaged[:, [j for kind in chosen for j in kind]], axis=1)
+        defined = ~np.isnan(values)
+        share, turned, excess = (
+            corpus_mean(x, np.ones_like(x)) for x in (values, chance, values - chance)
+        )
+        ci = bootstrap.interval(share, values)
+        excess_ci = bootstrap.interval(excess, values - chance)
+        row = {"share": share, "ci": ci, "turned": turned, "excess_ci": excess_ci}
+        row |= {"documents": int(defined.sum()), "undefined": int((touched & ~defined).sum())}
+        return row | {"verdict": judge_share(share, ci, excess_ci)}
+
+    at = {kind: [j for j, damage in enumerate(DAMAGES) if damage[0] == kind] for kind in KINDS}
+    first = 1 + at[RANDOM][0] * seeds
+    gaps = mean_defined(losses[:, first : first + seeds], 1) - losses[:, 0]
+    gap = corpus_mean(gaps, weights)
+    return DamageTest(
+        damages={damage: notice([[j]]) for j, damage in enumerate(DAMAGES)},
+        kinds={kind: notice([at[kind]]) for kind in KINDS},
+        overall=notice(list(at.values())),
+        gap=gap,
+        gap_ci=bootstrap.interval(gap, gaps, weights),
+    )
+
+
+def _random(corpus: Corpus, source: str, seed: int) -> tuple[Segmentation, ...]:
+    """As many boundaries as the source has in each document, any set of gaps equally likely."""
+    made = []
+    for document, segmentation in zip(corpus, corpus.hypotheses[source], strict=True):
+        n = segmentation.n_units
+        rng = rng_for(seed, source, RANDOM, document.id)
+        gaps = rng.permutation(n - 1)[: len(segmentation) - 1] + 1
+        made.append(Segmentation.from_boundaries(gaps.tolist(), n))
+    return tuple(made)
 
 
 def _tables(diagnosed: Sequence[Diagnosis]) -> Iterator[Table]:
@@ -533,7 +532,7 @@ def _rows(each: Diagnosis) -> Iterator[tuple[str, Row]]:
     for check in sorted(bad, key=lambda check: check["verdict"] != "problem"):
         text = f"{_describe(check).capitalize()}: {check['advice']}."
         yield "advice", {"about": check["check"], "advice": text}
-    for system, share in _densities(each.corpus, each.source).items():
+    for system, share in densities(each.corpus, each.source).items():
         n = sum(map(len, each.corpus.hypotheses[system]))
         row = {"system": system, "segments": n, "per_unit": n / each.corpus.n_units}
         yield "density", row | {"ratio": share}

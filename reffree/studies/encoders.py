@@ -29,7 +29,7 @@ from reffree.statistics.meta_evaluation import MetaEvaluation
 from reffree.statistics.significance import benjamini_hochberg
 from reffree.studies.correlate import ALPHA, case_settings, check_cases, correlation_result
 from reffree.studies.correlate_pool import Case, CaseSettings, make_cases, score_case
-from reffree.studies.diagnose_vectors import VectorShape, directions
+from reffree.studies.diagnose_checks import VectorShape, directions
 from reffree.studies.keywords import CorrelationKeywords, EncodersOption
 from reffree.util.arrays import mean_defined
 from reffree.util.declare import Option, declared

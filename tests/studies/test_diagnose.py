@@ -19,21 +19,22 @@ from reffree.evaluate.result import Result
 from reffree.metrics.registry import STUDIED
 from reffree.report.render import render
 from reffree.statistics.resampling import DocumentBootstrap
-from reffree.studies.diagnose import RULES, diagnose
-from reffree.studies.diagnose_damage import (
+from reffree.studies.diagnose import (
     DAMAGES,
     KINDS,
     MISSES,
     NOTICES,
     PREFERS,
+    RULES,
     TOO_FEW,
     damaged,
+    diagnose,
     judge_share,
     risen,
     rotation,
     run_damage_tests,
 )
-from reffree.studies.diagnose_vectors import (
+from reffree.studies.diagnose_checks import (
     EQUAL_MARGIN,
     THRESHOLD,
     VectorShape,
