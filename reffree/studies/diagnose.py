@@ -38,7 +38,6 @@ from reffree.statistics.resampling import MIN_DOCUMENTS, DocumentBootstrap
 from reffree.studies.diagnose_checks import RULES, Row, check_corpus, densities
 from reffree.studies.keywords import StudyKeywords, metric_option
 from reffree.studies.study import (
-    CorpusPart,
     StudiedCorpus,
     StudySettings,
     corpus_parts,
@@ -199,7 +198,18 @@ def diagnose(
     for part in parts:
         _check_source(part.corpus, source)
         part.check(chosen.reference_free.values(), (), settings)
-    diagnosed = [_diagnose(part, source, chosen, threshold, seeds, settings) for part in parts]
+    diagnosed = []
+    for part in parts:
+        corpus, embedded = part.corpus, part.encode(settings)
+        found, reason = _choose_source(corpus, embedded, source, settings)
+        bootstrap = DocumentBootstrap(len(corpus), rng_for(settings.seed, "documents"))
+        how = (bootstrap, settings)
+        tests = run_damage_tests(corpus, embedded, found, chosen, seeds, *how)
+        resolutions = {name: test.resolution for name, test in tests.items()}
+        judged = check_corpus(corpus, embedded, found, resolutions, threshold, *how)
+        signature = Signature.of(chosen, corpus, embedded, seed=settings.seed)
+        about = (part.name, corpus, embedded, signature)
+        diagnosed.append(Diagnosis(*about, found, reason, *judged, tests))
     return study_result(
         "diagnose",
         diagnosed,
@@ -254,34 +264,6 @@ def _check_source(corpus: Corpus, name: str | None) -> None:
             remedy="name the system to trust most with --source",
             place=corpus.documents[0].place,
         )
-
-
-def _diagnose(
-    part: CorpusPart,
-    name: str | None,
-    chosen: MetricSet,
-    threshold: float,
-    seeds: int,
-    settings: StudySettings,
-) -> Diagnosis:
-    """Choose the source of a corpus, measure, damage, judge."""
-    corpus, embedded = part.corpus, part.encode(settings)
-    source, reason = _choose_source(corpus, embedded, name, settings)
-    bootstrap = DocumentBootstrap(len(corpus), rng_for(settings.seed, "documents"))
-    tests = run_damage_tests(
-        corpus, embedded, source, chosen, seeds=seeds, bootstrap=bootstrap, settings=settings
-    )
-    resolutions = {name: test.resolution for name, test in tests.items()}
-    checks, repeated = check_corpus(
-        *(corpus, embedded, source, resolutions),
-        threshold=threshold,
-        bootstrap=bootstrap,
-        settings=settings,
-    )
-    signature = Signature.of(chosen, corpus, embedded, unsegmented=UNSEGMENTED, seed=settings.seed)
-    return Diagnosis(
-        *(part.name, corpus, embedded, signature), source, reason, checks, repeated, tests
-    )
 
 
 def _choose_source(
@@ -384,7 +366,6 @@ def run_damage_tests(
     embedded: Embeddings,
     source: str,
     metrics: MetricSet,
-    *,
     seeds: int,
     bootstrap: DocumentBootstrap,
     settings: StudySettings,

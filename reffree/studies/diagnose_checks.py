@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -157,7 +156,6 @@ def check_corpus(
     embedded: Embeddings,
     source: str,
     resolutions: Mapping[str, float | None],
-    *,
     threshold: float,
     bootstrap: DocumentBootstrap,
     settings: StudySettings,
@@ -208,7 +206,14 @@ def _text_checks(
     threshold: float,
 ) -> Iterator[Row]:
     """Yield what is wrong with units, segments and vectors; ``counts`` are by document."""
-    share = partial(_judge_share, counts, bootstrap)
+
+    def share(name: str, whole: str, unit: str, by: float | None = None) -> Row:
+        """Judge the documents' parts together in their wholes, with an interval over documents."""
+        pairs = np.stack([counts[name], counts[whole]], axis=1)  # (documents, 2)
+        value = float(ratio(*pairs.sum(0)))
+        interval = bootstrap.pooled_interval(value, pairs, pairs[:, 1] > 0, lambda x: ratio(*x.T))
+        return RULES[name].judge(unit, value, interval, by=by)
+
     yield share("exact_twins", "units", "of units, in another segment")
     unit = f"of units, cosine {threshold:g} or more in another segment"
     yield share("near_twins", "units", unit)
@@ -269,26 +274,6 @@ def densities(corpus: Corpus, source: str) -> dict[str, float]:
     """Segments of every system for each segment of the source."""
     counts = {name: sum(map(len, made)) for name, made in corpus.hypotheses.items()}
     return {name: n / counts[source] for name, n in counts.items()}
-
-
-def _judge_share(
-    counts: Mapping[str, Floats],
-    bootstrap: DocumentBootstrap,
-    name: str,
-    whole: str,
-    unit: str,
-    *,
-    by: float | None = None,
-) -> Row:
-    """Judge the documents' parts together in their wholes, with an interval over documents."""
-    pairs = np.stack([counts[name], counts[whole]], axis=1)  # (documents, 2)
-
-    def share(sums: Floats) -> Floats:
-        return ratio(sums[..., 0], sums[..., 1])
-
-    value = float(share(pairs.sum(0)))
-    interval = bootstrap.pooled_interval(value, pairs, pairs[:, 1] > 0, share)
-    return RULES[name].judge(unit, value, interval, by=by)
 
 
 def directions(x: NDArray[np.generic]) -> Floats:
