@@ -208,13 +208,8 @@ def _pair_tables(cases: Cases, settings: CaseSettings) -> tuple[Table, Table]:
         losses |= {gold: first.losses[gold] for gold in first.gold}
         rng = partial(rng_for, settings.seed)
         every = MetaEvaluation(losses, rng=rng, resamples=settings.resamples)
-        shared, independent = (
-            every.among(np.flatnonzero(is_in))
-            for is_in in (
-                [member.kind != "cohesion" for member in first.members],
-                [member.is_in("independent") for member in first.members],
-            )
-        )
+        shared = every.among(np.flatnonzero([m.kind != "cohesion" for m in first.members]))
+        independent = every.among(np.flatnonzero([m.is_in("independent") for m in first.members]))
         for (a, b), metric in product(combinations(names, 2), first.free):
             both = f"{metric} ({a})", f"{metric} ({b})"
             about = {"corpus": corpus, "encoder_a": a, "encoder_b": b, "metric": metric}

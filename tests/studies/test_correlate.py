@@ -35,27 +35,18 @@ from reffree.util.progress import no_progress
 from reffree.util.seeds import rng_for
 from tests.checkpoints import save_checkpoint
 from tests.helpers import rows as rows_of
+from tests.helpers import topical_corpus
 from tests.oracles.statistics import correlation_difference
 from tests.oracles.studies import quantile
 from tests.properties import intervals_held
 
-WORDS = ["bees dance home", "servers queue jobs", "knees need rest", "lenses bend light"]
 WORDS_OF = (["bees", "honey", "dance"], ["server", "queue", "login"])
 FREE, GOLD = ("arp_pair", "silhouette"), ("pk", "boundary_similarity")
 
 
-def planted(n_documents=8, seed=0, topics=4, size=5):
-    """Documents whose segments are clouds of vectors, and those vectors."""
-    rng = np.random.default_rng(seed)
-    documents, vectors = [], []
-    for d in range(n_documents):
-        masses = [int(m) for m in rng.integers(3, size + 3, size=topics)]
-        units = [f"{WORDS[t % 4]} {d} {i}" for t, m in enumerate(masses) for i in range(m)]
-        documents.append(Document.build(f"d{d}", units, gold=masses))
-        centres = rng.normal(size=(topics, 8))
-        parts = [c + 0.6 * rng.normal(size=(m, 8)) for c, m in zip(centres, masses, strict=True)]
-        vectors.append(np.concatenate(parts))
-    return Corpus(tuple(documents)), vectors
+def planted(n_documents=8, seed=0):
+    golds = np.random.default_rng(seed).integers(3, 8, size=(n_documents, 4)).tolist()
+    return topical_corpus(golds, seed, spread=0.2)
 
 
 CORPUS, VECTORS = planted()
@@ -464,15 +455,8 @@ RANDOM = {"random_mean", *(f"random_{n}" for n in range(2, 10))}
 
 def unlearnable(n_documents):
     """Documents and a system of their own; with vectors that teach nothing, training is short."""
-    rng = np.random.default_rng(0)
-    documents, vectors = [], []
-    for d in range(n_documents):
-        gold = tuple(rng.integers(2, 5, 3).tolist())
-        units = [f"bees dance home {d} {i}" for i in range(sum(gold))]
-        whole = {"mine": (2, sum(gold) - 2)}
-        documents.append(Document.build(f"d{d}", units, gold=gold, systems=whole))
-        vectors.append(rng.normal(size=(sum(gold), 4)))
-    return Corpus(tuple(documents)), vectors
+    golds = np.random.default_rng(0).integers(2, 5, size=(n_documents, 3)).tolist()
+    return topical_corpus(golds, spread=9, mine=lambda n: [2, n - 2])
 
 
 TRAINED_ON, NOISE = unlearnable(8)
