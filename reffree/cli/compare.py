@@ -52,7 +52,7 @@ def command(baseline: Path | None, **given: Any) -> None:  # noqa: ANN401  (valu
     vectors = read_vectors(corpus, given["embeddings"])
     with waiting("Loading"):
         from reffree.evaluate.score import score
-        from reffree.studies.changes import changes_since, read_baseline, worse_systems
+        from reffree.studies.compare import changes_since, read_baseline, worse_systems
 
     then = read_baseline(baseline)
     alpha = {"alpha": options.pop("alpha")} if "alpha" in options else {}

@@ -7,7 +7,6 @@ from importlib.metadata import version
 from typing import Annotated, Any
 
 from reffree.data.corpus import Corpus
-from reffree.data.segmentation import Segmentation
 from reffree.evaluate.result import Result, Table, columns
 from reffree.metrics.gold.agreement import agreement as agreement_of
 from reffree.studies.study import check_study
@@ -46,7 +45,19 @@ def agreement(
     verdict, notes = [], []
     with progress("Comparing annotators", len(corpora)) as advance:
         for name, corpus in corpora.items():
-            found = agreement_of(_annotations(corpus, systems=systems), n_t=n_t)
+            given = {document.id: dict(document.golds) for document in corpus}
+            if systems:
+                made = corpus.hypotheses
+                given = {id: {who: made[who][d] for who in made} for d, id in enumerate(given)}
+            if all(len(each) < 2 for each in given.values()):
+                example = '"golds", such as {"ann": [3, 4], "bob": [2, 5]}'
+                raise InputError(
+                    f"no document of two or more {'systems' if systems else 'annotators'}",
+                    expected=f"several segmentations under {example}",
+                    remedy="add them, or take the systems as annotators with --systems",
+                    place=corpus[0].place,
+                )
+            found = agreement_of(given, n_t=n_t)
             shared = (found.mean_similarity, found.n_documents, found.n_annotators, found.n_pairs)
             pi = ("multi-π (Fleiss)", found.pi, found.observed, found.expected_pi)
             kappa = ("multi-κ (Davies and Fleiss)", found.kappa, found.observed)
@@ -76,23 +87,3 @@ def agreement(
         tables=(Table.of("agreement", "Agreement of annotators beyond chance", FIELDS, rows),),
         notes=tuple(notes),
     )
-
-
-def _annotations(corpus: Corpus, *, systems: bool) -> dict[str, dict[str, Segmentation]]:
-    """Return segmentations by document and annotator; refuse a corpus where none has two."""
-    if systems:
-        hypotheses = corpus.hypotheses
-        found = {
-            document.id: {name: given[d] for name, given in hypotheses.items()}
-            for d, document in enumerate(corpus)
-        }
-    else:
-        found = {document.id: dict(document.golds) for document in corpus}
-    if all(len(given) < 2 for given in found.values()):
-        raise InputError(
-            f"no document of two or more {'systems' if systems else 'annotators'}",
-            expected='several segmentations under "golds", such as {"ann": [3, 4], "bob": [2, 5]}',
-            remedy="add them, or take the systems as annotators with --systems",
-            place=corpus.documents[0].place,
-        )
-    return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from itertools import product
+from itertools import chain, product
 from statistics import fmean, pstdev
 from typing import Annotated, Any, Unpack
 
@@ -23,15 +23,9 @@ from reffree.evaluate.result import DocumentText, Field, Result, Table, columns,
 from reffree.evaluate.table import judged_by
 from reffree.metrics.registry import GOLD_DEFAULT, GOLD_METRICS, STUDIED
 from reffree.segmenters.segment import parse_segmenter
-from reffree.statistics.meta_evaluation import CORPUS_MEASURES, DOCUMENT_MEASURES, MetaEvaluation
+from reffree.statistics.meta_evaluation import CORPUS_MEASURES, DOCUMENT_MEASURES
 from reffree.statistics.significance import benjamini_hochberg
-from reffree.studies.correlate_pool import (
-    SENTINELS,
-    Case,
-    CaseSettings,
-    make_cases,
-    negated,
-)
+from reffree.studies.correlate_pool import POOLS, SENTINELS, Case, CaseSettings, make_cases
 from reffree.studies.keywords import CorrelationKeywords, EncodersOption, check_encoder
 from reffree.studies.study import CorpusPart, corpus_parts, require_gold, study_result
 from reffree.util.declare import Option, declared
@@ -48,16 +42,14 @@ DOCUMENT_ROWS = 20_000
 """Scores of single documents kept per case, for the report's strip chart."""
 
 POOL_TITLES = {"independent": "independent systems", "cohesion": "cohesion-seeking systems"}
-LEVELS = {
-    ("corpus", "pearson"): "Pearson",
-    ("corpus", "spearman"): "Spearman",
-    ("corpus", "kendall"): "Kendall",
-    ("corpus", "spa"): "SPA",
-    ("document", "pearson"): "Pearson in documents",
-    ("document", "spearman"): "Spearman in documents",
-    ("document", "kendall"): "Kendall in documents",
-    ("document", "acc_eq"): "acc-eq in documents",
-}
+LEVELS = (
+    *columns("number", corpus_pearson="Pearson", corpus_spearman="Spearman"),
+    *columns("number", corpus_kendall="Kendall", corpus_spa="SPA"),
+    *columns("number", document_pearson="Pearson in documents"),
+    *columns("number", document_spearman="Spearman in documents"),
+    *columns("number", document_kendall="Kendall in documents"),
+    *columns("number", document_acc_eq="acc-eq in documents"),
+)
 READING = {
     "independent": "systems that do not seek cohesion in vectors: gold, random, lexical, perturbed "
     "and supervised ones",
@@ -88,6 +80,13 @@ CORRELATIONS = (
     *columns("count", "n_systems", "documents", "undefined"),
     *columns("text", is_sentinel="sentinel", reason="why undefined"),
 )
+BY_POOL = (
+    *estimate("blind", "blind", ci_label=""),
+    *estimate("independent", "independent", ci_label=""),
+    *estimate("cohesion", "cohesion-seeking", ci_label=""),
+    *columns("number", "change"),
+    *estimate("all", "all", ci_label=""),
+)
 BEYOND_SENTINELS = (
     Field("value", "Pearson"),
     Field("sentinel", "best sentinel", "text"),
@@ -95,6 +94,14 @@ BEYOND_SENTINELS = (
     *columns("p", p="p PERM-SYSTEMS", p_bh="corrected", p_both="p PERM-BOTH"),
     Field("p_williams", "p Williams", "p"),
     Field("n_systems", "systems", "count"),
+)
+SCORES = (
+    *columns("text", "corpus", "encoder", "system", "pool", "kind", "metric", "metric_kind"),
+    *columns("number", "value", "loss"),
+)
+DOCUMENTS = (
+    *columns("text", "corpus", "encoder", "document", "system", "metric"),
+    *columns("number", "value"),
 )
 
 Row = dict[str, Any]
@@ -129,8 +136,19 @@ def correlate(
     without a boundary is left out of all of a system's scores, gold-based ones too.
     """
     settings = case_settings(keywords)
-    found, notes = _find_encoders(encoders or [settings.encoder], fallback, settings)
-    cases = make_cases(check_cases(corpora, embeddings, found, settings))
+    found: list[str | None] = [*encoders] if encoders else [settings.encoder]
+    notes = []
+    for encoder in tuple(found) if fallback is not None else ():
+        try:
+            open_encoder(replace(settings, encoder=encoder))
+        except CacheError:
+            raise
+        except EncoderError as error:
+            notes.append(f"left out: {error}")
+            found.remove(encoder)
+    if not found:
+        notes.append(f"none of the encoders is to be had: {fallback} was taken instead.")
+    cases = make_cases(check_cases(corpora, embeddings, found or [fallback], settings))
     result = correlation_result(cases, settings)
     return replace(result, notes=(*notes, *result.notes))
 
@@ -147,30 +165,6 @@ def case_settings(keywords: CorrelationKeywords) -> CaseSettings:
     supervised = usual if chosen is None else tuple(dict.fromkeys(chosen))
     settled: Any = {"metrics": (*free, *given, *gold), "supervised": supervised}
     return CaseSettings(**{**keywords, **settled})
-
-
-def _find_encoders(
-    encoders: Sequence[str | None], fallback: str | None, settings: CaseSettings
-) -> tuple[Sequence[str | None], list[str]]:
-    """Return the encoders that are to be had, or the fallback; and a note on each that is not.
-
-    Without a fallback all are returned, for the study to refuse what is not there.
-    """
-    if fallback is None:
-        return encoders, []
-    found, notes = [], []
-    for encoder in encoders:
-        try:
-            open_encoder(replace(settings, encoder=encoder))
-        except CacheError:
-            raise
-        except EncoderError as error:
-            notes.append(f"left out: {error}")
-        else:
-            found.append(encoder)
-    if not found:
-        notes.append(f"none of the encoders is to be had: {fallback} was taken instead.")
-    return found or [fallback], notes
 
 
 def check_cases(
@@ -200,8 +194,7 @@ def correlation_result(cases: Sequence[Case], settings: CaseSettings) -> Result:
     """Measure, tabulate, and say what was found."""
     found = Correlations(cases, settings.progress)
     tests = sentinel_tests(cases, settings.progress)
-    documents, document_notes = _document_table(cases)
-    pools = [pool for pool in POOL_TITLES if any(pool in case.pools for case in cases)]
+    scores, documents, document_notes = _score_tables(cases)
     supervised = f"{'+'.join(settings.supervised)}(folds={settings.folds})"
     return study_result(
         "correlate",
@@ -209,20 +202,10 @@ def correlation_result(cases: Sequence[Case], settings: CaseSettings) -> Result:
         question="Do reference-free metrics rank systems as gold-based ones do?",
         verdict=_answer(cases, found, tests),
         tables=[
-            *(_pool_table(cases, found, pool) for pool in pools),
-            *([_change_table(cases, found)] if len(pools) == 2 else []),
-            _level_table(cases, found),
-            Table.of(
-                "beyond_sentinels",
-                f"Does a metric say more about {cases[0].gold[0]} than a sentinel? (independent "
-                "systems)",
-                (*_label_fields(cases), *BEYOND_SENTINELS),
-                tests,
-            ),
+            *_shown_tables(cases, found, tests),
             *([_aggregate_table(cases, found)] if len(cases) > 1 else []),
             Table.of("correlations", "All correlations", CORRELATIONS, found.rows, shown=False),
-            _score_table(cases),
-            documents,
+            *(scores, documents),
         ],
         signature={
             "pool": settings.pool,
@@ -240,9 +223,6 @@ def correlation_result(cases: Sequence[Case], settings: CaseSettings) -> Result:
     )
 
 
-# Measures
-
-
 class Correlations:
     """Every pair of metrics, pool, level and coefficient of every case."""
 
@@ -252,47 +232,36 @@ class Correlations:
         total = sum(len(case.pools) * len(case.judged) * len(case.gold) for case in cases)
         with progress("Statistics", total) as advance:
             for case in cases:
-                by_pool: dict[str, list[Row]] = {pool: [] for pool in case.pools}
+                rows: list[Row] = []
                 # Pools share what was found of a metric, so it is done with before the next.
                 for metric, gold, pool in product(case.judged, case.gold, case.pools):
                     about = {"corpus": case.name, "encoder": case.encoder, "pool": pool}
                     about |= {"free": metric, "gold": gold}
                     about["is_sentinel"] = "yes" if metric in SENTINELS else "no"
-                    by_pool[pool] += [about | r for r in _measure(case.pools[pool], metric, gold)]
+                    evaluation: Any = case.pools[pool]
+                    for level, measures, measure in (
+                        ("corpus", CORPUS_MEASURES, evaluation.corpus),
+                        ("document", DOCUMENT_MEASURES, evaluation.documents),
+                    ):
+                        for coefficient in measures:
+                            row = about | {"level": level, "coefficient": coefficient}
+                            row |= asdict(measure(metric, gold, coefficient))
+                            rows.append(row | {"n_systems": row["systems"]})
                     advance(1)
-                self.rows += [row for rows in by_pool.values() for row in rows]
+                order = list(case.pools)
+                self.rows += sorted(rows, key=lambda row: order.index(row["pool"]))
         names = ("corpus", "encoder", "free", "pool", "gold", "level", "coefficient")
         self._by_key = {tuple(row[name] for name in names): row for row in self.rows}
 
-    def get(
-        self,
-        case: Case,
-        metric: str,
-        pool: str,
-        gold: str,
-        level: str = "corpus",
-        coefficient: str = "pearson",
-    ) -> Row:
-        """Return one correlation; nothing where the pool has too few systems."""
-        key = (case.name, case.encoder, metric, pool, gold, level, coefficient)
-        return self._by_key.get(key, UNDEFINED)
+    def get(self, case: Case, metric: str, pool: str, gold: str, *measure: str) -> Row:
+        """Return one correlation, else Pearson's; nothing where the pool has too few systems."""
+        measure = measure or ("corpus", "pearson")
+        return self._by_key.get((case.name, case.encoder, metric, pool, gold, *measure), UNDEFINED)
 
     def values(self, cases: Sequence[Case], metric: str, pool: str, gold: str) -> list[float]:
         """Return the Pearson correlations over systems of all cases that have one."""
         cells = [self.get(case, metric, pool, gold)["value"] for case in cases]
         return [value for value in cells if value is not None]
-
-
-def _measure(evaluation: MetaEvaluation, metric: str, gold: str) -> Iterator[Row]:
-    """Yield every coefficient at both levels of one metric with one gold-based one."""
-    for measure in CORPUS_MEASURES:
-        found = evaluation.corpus(metric, gold, measure)
-        about = {"level": "corpus", "coefficient": measure, "n_systems": found.systems}
-        yield {**about, **asdict(found)}
-    for of_documents in DOCUMENT_MEASURES:
-        found = evaluation.documents(metric, gold, of_documents)
-        about = {"level": "document", "coefficient": of_documents, "n_systems": found.systems}
-        yield {**about, **asdict(found)}
 
 
 def sentinel_tests(cases: Sequence[Case], progress: Progress) -> list[Row]:
@@ -315,7 +284,7 @@ def sentinel_tests(cases: Sequence[Case], progress: Progress) -> list[Row]:
             if not defined:
                 continue
             best = max(defined, key=lambda s: abs(defined[s]))
-            rival = negated(best) if defined[best] < 0 else best
+            rival = f"-{best}" if defined[best] < 0 else best
             for metric in case.free:
                 test = evaluation.permutation_test(metric, rival, gold, "pearson")
                 both = evaluation.permutation_test(metric, rival, gold, "pearson", swap="both")
@@ -331,47 +300,32 @@ def sentinel_tests(cases: Sequence[Case], progress: Progress) -> list[Row]:
     return [{**row, "p_bh": p} for row, p in zip(rows, corrected, strict=True)]
 
 
-# Tables
-
-
-def _pool_table(cases: Sequence[Case], found: Correlations, pool: str) -> Table:
-    """Pearson of every metric with every gold-based one over a pool: the paper's Table 1."""
-    gold = cases[0].gold
-    fields = [*_label_fields(cases), Field("n_systems", "systems", "count")]
-    for name in gold:
-        fields += estimate(name, name, ci_label="")
-    title = f"Pearson correlation with gold-based metrics over {POOL_TITLES[pool]}"
-    rows = _rows(cases, found, {name: (pool, name) for name in gold})
-    return Table.of(pool, title, fields, rows)
-
-
-def _change_table(cases: Sequence[Case], found: Correlations) -> Table:
-    """How far a metric's correlation falls from independent to cohesion-seeking systems."""
-    gold = cases[0].gold[0]
-    pools = ("blind", "independent", "cohesion", "all")
-    rows = _rows(cases, found, {pool: (pool, gold) for pool in pools})
-    for row in rows:
-        if row["independent"] is not None and row["cohesion"] is not None:
-            row["change"] = row["cohesion"] - row["independent"]
-    fields = [
-        *_label_fields(cases),
-        *estimate("blind", "blind", ci_label=""),
-        *estimate("independent", "independent", ci_label=""),
-        *estimate("cohesion", "cohesion-seeking", ci_label=""),
-        Field("change", "change"),
-        *estimate("all", "all", ci_label=""),
-    ]
-    return Table.of("pools", f"Pearson correlation with {gold} by pool of systems", fields, rows)
-
-
-def _level_table(cases: Sequence[Case], found: Correlations) -> Table:
-    """Every coefficient at both levels, for the first gold-based metric."""
-    gold = cases[0].gold[0]
-    named = {"_".join(key): key for key in LEVELS}
-    fields = [*_label_fields(cases), *(Field(n, LEVELS[key]) for n, key in named.items())]
-    rows = _rows(cases, found, {n: ("independent", gold, *key) for n, key in named.items()})
-    title = f"Agreement with {gold} over independent systems, by coefficient and level"
-    return Table.of("levels", title, fields, rows)
+def _shown_tables(
+    cases: Sequence[Case], found: Correlations, tests: Sequence[Row]
+) -> Iterator[Table]:
+    """Pearson over each pool (the paper's Table 1) and between pools, other levels, sentinels."""
+    gold, first = cases[0].gold, cases[0].gold[0]
+    about = {"corpus": {case.name for case in cases}, "encoder": {case.encoder for case in cases}}
+    label = columns("text", *(name for name in about if len(about[name]) > 1), "metric")
+    pools = [pool for pool in POOL_TITLES if any(pool in case.pools for case in cases)]
+    for pool in pools:
+        title = f"Pearson correlation with gold-based metrics over {POOL_TITLES[pool]}"
+        each = chain(*(estimate(name, name, ci_label="") for name in gold))
+        fields = [*label, Field("n_systems", "systems", "count"), *each]
+        rows = _rows(cases, found, {name: (pool, name) for name in gold})
+        yield Table.of(pool, title, fields, rows)
+    if len(pools) == 2:
+        rows = _rows(cases, found, {pool: (pool, first) for pool in POOLS})
+        for row in rows:
+            if row["independent"] is not None and row["cohesion"] is not None:
+                row["change"] = row["cohesion"] - row["independent"]
+        title = f"Pearson correlation with {first} by pool of systems"
+        yield Table.of("pools", title, (*label, *BY_POOL), rows)
+    title = f"Agreement with {first} over independent systems, by coefficient and level"
+    keys = {each.name: ("independent", first, *each.name.split("_", 1)) for each in LEVELS}
+    yield Table.of("levels", title, (*label, *LEVELS), _rows(cases, found, keys))
+    title = f"Does a metric say more about {first} than a sentinel? (independent systems)"
+    yield Table.of("beyond_sentinels", title, (*label, *BEYOND_SENTINELS), tests)
 
 
 def _aggregate_table(cases: Sequence[Case], found: Correlations) -> Table:
@@ -395,54 +349,42 @@ def _aggregate_table(cases: Sequence[Case], found: Correlations) -> Table:
     fields = [*columns("text", "pool", "metric")]
     for name in gold:
         fields += [Field(name, name), Field(f"{name}_sd", "sd")]
-    if len(gold) > 1:
-        fields += [Field("mean", "all"), Field("sd", "sd")]
-    fields.append(Field("defined", "defined", "count"))
+    fields += columns("number", mean="all", sd="sd") if len(gold) > 1 else ()
+    fields += columns("count", "defined")
     title = f"Mean and standard deviation of Pearson correlations over {len(cases)} cases"
     return Table.of("aggregate", title, fields, rows)
 
 
-def _score_table(cases: Sequence[Case]) -> Table:
-    """Every system's score under every metric."""
-    rows = []
+def _score_tables(cases: Sequence[Case]) -> tuple[Table, Table, list[str]]:
+    """Scores of every system, those of single documents, and what of the latter was left out.
+
+    A gold-based metric has its own value; those best at 1 stay a distance from it.
+    """
+    scores, documents, notes = [], [], []
     for case in cases:
         kinds = dict.fromkeys(case.free, "free") | dict.fromkeys(case.gold, "gold")
-        kinds |= dict.fromkeys(SENTINELS, "sentinel")
-        losses = case.corpus_losses
-        for metric, kind in kinds.items():
-            for member, loss in zip(case.members, losses[metric].tolist(), strict=True):
-                value = _own_value(case, metric, loss)
-                made = (member.system, member.pool, member.kind)
-                rows.append((case.name, case.encoder, *made, metric, kind, value, loss))
-    fields = [
-        *columns("text", "corpus", "encoder", "system", "pool", "kind", "metric", "metric_kind"),
-        *columns("number", "value", "loss"),
-    ]
-    return Table.of("scores", "Scores of every system", fields, rows, shown=False)
-
-
-def _document_table(cases: Sequence[Case]) -> tuple[Table, list[str]]:
-    """Scores of single documents, and what of them was left out."""
-    rows, notes = [], []
-    for case in cases:
-        metrics = (*case.free, *case.gold)
         ids = [document.id for document in case.corpus.documents]
-        kept = max(1, DOCUMENT_ROWS // (len(metrics) * len(case.members)))
+        kept = max(1, DOCUMENT_ROWS // (len(kinds) * len(case.members)))
         if kept < len(ids):
             notes.append(
                 f"{case.name}: scores of single documents are kept for the first {kept} of "
                 f"{len(ids)}."
             )
-        for metric in metrics:
-            for member, losses in zip(case.members, case.losses[metric].values, strict=True):
-                for id, loss in zip(ids[:kept], losses[:kept].tolist(), strict=True):
-                    value = _own_value(case, metric, loss)
-                    rows.append((case.name, case.encoder, id, member.system, metric, value))
-    fields = [
-        *columns("text", "corpus", "encoder", "document", "system", "metric"),
-        Field("value", "value"),
-    ]
-    return Table.of("documents", "Scores of single documents", fields, rows, shown=False), notes
+        of_corpus = case.corpus_losses
+        for metric, kind in (kinds | dict.fromkeys(SENTINELS, "sentinel")).items():
+            gold = case.chosen.gold_based.get(metric)
+            sign = -1.0 if gold is not None and gold.direction == "higher" else 1.0
+            values = case.losses[metric].values[:, :kept].tolist()
+            for member, loss, own in zip(case.members, of_corpus[metric], values, strict=True):
+                about = (case.name, case.encoder, member.system, member.pool, member.kind)
+                scores.append((*about, metric, kind, sign * loss, loss))
+                for id, each in zip(ids, own, strict=False) if metric in kinds else ():
+                    documents.append((*about[:2], id, member.system, metric, sign * each))
+    return (
+        Table.of("scores", "Scores of every system", SCORES, scores, shown=False),
+        Table.of("documents", "Scores of single documents", DOCUMENTS, documents, shown=False),
+        notes,
+    )
 
 
 def _texts_of(cases: Sequence[Case], count: int) -> list[DocumentText]:
@@ -450,11 +392,9 @@ def _texts_of(cases: Sequence[Case], count: int) -> list[DocumentText]:
 
     Gold comes first, then the systems by the metric to judge by, best first.
     """
-    first: dict[str, Case] = {}
-    for case in cases:
-        first.setdefault(case.name, case)
     texts = []
-    for case in first.values():
+    for name in dict.fromkeys(case.name for case in cases):
+        case = next(case for case in cases if case.name == name)
         losses = case.corpus_losses[judged_by(case.chosen.names)].tolist()
         loss = dict(zip((member.system for member in case.members), losses, strict=True))
         hypotheses = case.corpus.hypotheses
@@ -468,12 +408,6 @@ def _texts_of(cases: Sequence[Case], count: int) -> list[DocumentText]:
 def mean_and_sd(values: Sequence[float]) -> tuple[float | None, float | None]:
     """Mean and population standard deviation; the latter of at least two."""
     return fmean(values) if values else None, pstdev(values) if len(values) > 1 else None
-
-
-def _own_value(case: Case, metric: str, loss: float) -> float:
-    """A gold-based metric's own value; those best at 1 stay a distance from it."""
-    gold = case.chosen.gold_based.get(metric)
-    return -loss if gold is not None and gold.direction == "higher" else loss
 
 
 def _rows(
@@ -493,42 +427,27 @@ def _rows(
     return rows
 
 
-def _label_fields(cases: Sequence[Case]) -> list[Field]:
-    """Corpus and encoder only where there are several."""
-    several = {
-        "corpus": len({case.name for case in cases}) > 1,
-        "encoder": len({case.encoder for case in cases}) > 1,
-    }
-    return [*columns("text", *(name for name, shown in several.items() if shown), "metric")]
-
-
-# Sentences
-
-
-def _pool_notes(cases: Sequence[Case]) -> list[str]:
-    notes = []
+def _pool_notes(cases: Sequence[Case]) -> Iterator[str]:
     has_one_encoder = len({case.encoder for case in cases}) == 1
     for case in cases:
         sizes = {pool: sum(member.is_in(pool) for member in case.members) for pool in POOL_TITLES}
         missing = [pool for pool in sizes if pool not in case.pools]
         where = case.name if has_one_encoder else f"{case.name}, {case.encoder}"
-        notes.append(
+        too_few = f"; too few {listed(missing)} ones to correlate." if missing else "."
+        yield (
             f"{where}: {sizes['independent']} independent and {sizes['cohesion']} "
-            "cohesion-seeking systems"
-            + (f"; too few {listed(missing)} ones to correlate." if missing else ".")
+            f"cohesion-seeking systems{too_few}"
         )
         if case.n_left_out:
             of_all = f"of {len(case.members) * len(case.corpus):,} documents of systems"
-            notes.append(
+            yield (
                 f"{where}: {case.n_left_out:,} {of_all} have no boundary and are left out of all "
                 "scores."
             )
-    return notes
 
 
-def _lexical_notes(cases: Sequence[Case], found: Correlations) -> list[str]:
+def _lexical_notes(cases: Sequence[Case], found: Correlations) -> Iterator[str]:
     """Say it where systems that read the text, though not the vectors, lower a correlation."""
-    notes = []
     for case in cases:
         gold = case.gold[0]
         parts = []
@@ -537,59 +456,49 @@ def _lexical_notes(cases: Sequence[Case], found: Correlations) -> list[str]:
             every = found.get(case, metric, "independent", gold)["value"]
             if None not in (blind, every) and blind - every >= NOTABLE_CHANGE:
                 parts.append(f"{metric} {blind:.2f} to {every:.2f}")
-        readers = [
-            m.system for m in case.members if m.is_in("independent") and not m.is_in("blind")
-        ]
+        independent = [member for member in case.members if member.is_in("independent")]
+        readers = [member.system for member in independent if not member.is_in("blind")]
         if parts:
-            notes.append(
+            yield (
                 f"{case.name}: {listed(readers)} read the text and lower the correlation with "
                 f"{gold} over independent systems: {listed(parts)}."
             )
-    return notes
 
 
-def _answer(cases: Sequence[Case], found: Correlations, tests: Sequence[Row]) -> list[str]:
+def _answer(cases: Sequence[Case], found: Correlations, tests: Sequence[Row]) -> Iterator[str]:
     """How well the best metric does, what becomes of it on seekers, and whether sentinels do."""
     gold = cases[0].gold[0]
-    means = {
-        metric: fmean(values)
-        for metric in cases[0].free
-        if (values := found.values(cases, metric, "independent", gold))
-    }
+    values = {m: found.values(cases, m, "independent", gold) for m in cases[0].free}
+    means = {metric: fmean(each) for metric, each in values.items() if each}
     if not means:
-        return ["No reference-free metric has a defined correlation over independent systems."]
+        yield "No reference-free metric has a defined correlation over independent systems."
+        return
     metric = max(means, key=lambda name: means[name])
     span = f"mean of {len(cases)} cases"
     if len(cases) == 1:
         ci = found.get(cases[0], metric, "independent", gold)["ci"]
         span = "no interval" if ci is None else f"95 % interval {ci[0]:.2f} to {ci[1]:.2f}"
-    sentences = [
+    yield (
         f"Over independent systems {metric} agrees best with {gold}: Pearson {means[metric]:.2f} "
         f"({span})."
-    ]
+    )
     if cohesion := found.values(cases, metric, "cohesion", gold):
-        verdict = (
-            "there it still ranks systems"
-            if fmean(cohesion) >= 0.5
-            else "there a lower loss does not mean better boundaries"
-        )
-        sentences.append(
+        means_little = "there a lower loss does not mean better boundaries"
+        yield (
             f"Over systems that seek cohesion in the embedding space it is {fmean(cohesion):.2f}: "
-            f"{verdict}."
+            f"{'there it still ranks systems' if fmean(cohesion) >= 0.5 else means_little}."
         )
     if tests:
-        strongest = max(tests, key=lambda t: t["sentinel_value"])
+        strongest = max(tests, key=lambda test: test["sentinel_value"])
         beating = sorted(
             {t["metric"] for t in tests if t["p_bh"] is not None and t["p_bh"] <= ALPHA}
         )
-        told = (
-            f"{listed(beating)} {'does' if len(beating) == 1 else 'do'} significantly better"
-            + (" somewhere" if len(cases) > 1 else "")
-            if beating
-            else "no metric does significantly better"
-        )
-        sentences.append(
+        told = "no metric does significantly better"
+        if beating:
+            does = "does" if len(beating) == 1 else "do"
+            somewhere = " somewhere" if len(cases) > 1 else ""
+            told = f"{listed(beating)} {does} significantly better{somewhere}"
+        yield (
             f"The sentinel {strongest['sentinel']}, which reads no text, reaches "
             f"{strongest['sentinel_value']:.2f}; {told}."
         )
-    return sentences

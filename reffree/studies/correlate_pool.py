@@ -58,8 +58,7 @@ COHESION = (
     *("optimal:metric=arp_std", "optimal:metric=arp_std,k=gold"),
     "posterior",
 )
-Step = tuple[Kind, Pool, tuple[str, ...]]
-STEPS: tuple[Step, ...] = (
+STEPS: tuple[tuple[Kind, Pool, tuple[str, ...]], ...] = (
     ("random", "independent", (ARP_BASELINES,)),
     ("lexical", "independent", LEXICAL),
     ("cohesion", "cohesion", COHESION),
@@ -162,21 +161,20 @@ def make_cases(checked: Sequence[tuple[CorpusPart, CaseSettings]]) -> list[Case]
     cases = []
     for part, own in checked:
         if own.supervised:
-            vectors = part.encode(own)
+            x = part.encode(own)
             label = "" if part.vectors else f" ({own.encoder or DEFAULT_ENCODER})"
             named = {f"{name}{label}": text for name, text in own.methods.items()}
             bare = part.corpus.only_systems(())
             made = segment(
-                bare,
-                named,
+                *(bare, named),
                 seed=own.seed,
-                embeddings=vectors,
+                embeddings=x,
                 device=own.device,
                 progress=own.progress,
             )
             found = trained.setdefault(part.name, {})
             found |= {name: made.hypotheses[name] for name in named}
-            part = replace(part, vectors=vectors)
+            part = replace(part, vectors=x)
         cases.append((part, own))
     scored = []
     for part, own in cases:
@@ -250,21 +248,12 @@ def score_case(
     ordered = tuple(sorted(members, key=lambda member: place[member.system]))
     losses = {metric: scores.losses(metric) for metric in chosen.names}
     losses |= sentinel_scores(corpus, settings.seed, is_out)
-    every = MetaEvaluation(
-        losses, rng=partial(rng_for, settings.seed), resamples=settings.resamples
-    )
-    pools = {}
-    for pool in POOLS:
-        rows = np.array([i for i, m in enumerate(ordered) if m.is_in(pool)], dtype=np.int64)
-        if len(rows) >= MIN_SYSTEMS:
-            pools[pool] = every.among(rows)
+    rng = partial(rng_for, settings.seed)
+    every = MetaEvaluation(losses, rng=rng, resamples=settings.resamples)
+    rows = {pool: np.flatnonzero([member.is_in(pool) for member in ordered]) for pool in POOLS}
+    pools = {pool: every.among(at) for pool, at in rows.items() if len(at) >= MIN_SYSTEMS}
     signature = Signature.of(
-        chosen,
-        corpus,
-        embedded,
-        seed=settings.seed,
-        unsegmented=settings.unsegmented,
-        average=settings.average,
+        chosen, corpus, embedded, seed=how.seed, unsegmented=how.unsegmented, average=how.average
     )
     about = (name, corpus, embedded, signature, embedded.spec.name)
     return Case(*about, ordered, chosen, losses, pools, int(is_out.sum()))
@@ -273,31 +262,20 @@ def score_case(
 def sentinel_scores(
     corpus: Corpus, seed: int, is_out: Booleans | None = None
 ) -> dict[str, SystemLosses]:
-    """All sentinels over the systems and documents of a corpus, and what they are `negated`.
+    """All sentinels over the systems and documents of a corpus, as if lower were better.
 
-    As if lower were better. ``is_out`` (documents, systems) says where a document is left out.
+    With a minus before their name they are the other way round: tests take a sentinel as it
+    correlates positively. ``is_out`` (documents, systems) says where a document is left out.
     """
     systems = corpus.hypotheses
-    shape = (len(systems), len(corpus))
-    kept = np.where(np.zeros(shape, dtype=bool) if is_out is None else is_out.T, np.nan, 1.0)
     counts = np.array([[len(s) for s in each] for each in systems.values()], dtype=np.float64)
+    kept = np.ones_like(counts) if is_out is None else np.where(is_out.T, np.nan, 1.0)
     n_units = np.array([len(document.units) for document in corpus.documents])
     chance = [
         [rng_for(seed, "random_score", name, document.id).random() for document in corpus]
         for name in systems
     ]
-    found = {
-        "n_segments": kept * counts,
-        "mean_length": kept * n_units / counts,
-        "random_score": kept * np.array(chance),
-    }
-    found |= {negated(name): -values for name, values in found.items()}
+    found = {"n_segments": kept * counts, "mean_length": kept * n_units / counts}
+    found["random_score"] = kept * np.array(chance)
+    found |= {f"-{name}": -values for name, values in found.items()}
     return {name: MeanOverDocuments(values) for name, values in found.items()}
-
-
-def negated(sentinel: str) -> str:
-    """Return the name of a sentinel whose losses are multiplied by -1.
-
-    Tests take a sentinel the way round in which it correlates positively.
-    """
-    return f"-{sentinel}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, product
 from typing import Annotated, Any, Literal, Unpack, get_args
 
 import numpy as np
@@ -186,7 +186,15 @@ def density(
     scored = [method for method in parsed.values() if method]
     needs_vectors = bool(chosen.reference_free) or any(m.needs_embeddings for m in scored)
     for part in parts:
-        _check_gold(part.corpus)
+        remedy = "add gold, or score the systems without it: reffree score"
+        require_gold(part.corpus, "to know how many boundaries there should be", remedy)
+        if all(len(each) == 1 for document in part.corpus for each in document.references):
+            raise InputError(
+                "gold without any boundary",
+                expected="at least one boundary in the corpus",
+                remedy="density is measured against gold's: choose another corpus",
+                place=part.corpus[0].place,
+            )
         speaker_candidates(part.corpus, candidates_speaker)  # which refuses what it must
         part.check(chosen.reference_free.values(), scored, settings, needs_vectors=needs_vectors)
     results: list[SweptCorpus] = []
@@ -212,17 +220,18 @@ def density(
             for method in parsed.values():
                 gaps.append(gap_scores(method, inputs, min_gap))
                 advance(1)
-        points, with_points = lay_out_points(corpus, gaps, levels)
+        points = lay_out_points(corpus, gaps, levels)
+        # Gold is a system of its own accord wherever it is complete, and then the first.
+        rest = {f"{i}": p.segmentations for i, p in enumerate(points) if p.kind != "gold"}
+        with_points = corpus.only_systems(()).with_systems(rest)
         by_metric = scores_of(with_points, chosen, how, embedded, settings.progress)
-        signature = Signature.of(
-            chosen, corpus, embedded, unsegmented=unsegmented, seed=settings.seed
-        )
+        signed = Signature.of(chosen, corpus, embedded, unsegmented=unsegmented, seed=settings.seed)
         measured = {measure: by_metric.own_values(measure) for measure in chosen.names}
         counts = resampled_documents(len(corpus), rng_for(settings.seed, "documents"))
         everything = np.ones((1, len(corpus)))
         results.append(
             SweptCorpus(
-                *(name, corpus, embedded, signature, points, count_gold(corpus)),
+                *(name, corpus, embedded, signed, points, count_gold(corpus)),
                 {measure: each.over(everything)[0] for measure, each in measured.items()},
                 {measure: each.over(counts) for measure, each in measured.items()},
                 {m: (~np.isnan(each.values)).sum(1) for m, each in measured.items()},
@@ -255,38 +264,20 @@ def density(
     )
 
 
-def _check_gold(corpus: Corpus) -> None:
-    """Refuse documents without gold, and gold without a boundary."""
-    require_gold(
-        corpus,
-        "to know how many boundaries there should be",
-        "add gold, or score the systems without it: reffree score",
-    )
-    if all(len(each) == 1 for document in corpus.documents for each in document.references):
-        raise InputError(
-            "gold without any boundary",
-            expected="at least one boundary in the corpus",
-            remedy="density is measured against gold's: choose another corpus",
-            place=corpus.documents[0].place,
-        )
-
-
-# Points
-
-
-PointKind = Literal["sweep", "own", "matched", "system", "gold"]
-
-
 @dataclass(frozen=True, slots=True)
 class Point:
     """One segmentation of every document."""
 
     name: str  # of the method or system
-    kind: PointKind
-    threshold: float | None  # on a sweep or matched
-    target: int | None  # boundaries a matched point was to have
-    n_boundaries: int
-    n_bare: int  # documents without a boundary
+    kind: Literal["sweep", "own", "matched", "system", "gold"]
+    segmentations: tuple[Segmentation, ...]
+    threshold: float | None = None  # on a sweep or matched
+    target: int | None = None  # boundaries a matched point was to have
+
+    @property
+    def n_boundaries(self) -> int:
+        """Boundaries over the corpus."""
+        return sum(len(each) - 1 for each in self.segmentations)
 
 
 def count_gold(corpus: Corpus) -> int:
@@ -297,46 +288,27 @@ def count_gold(corpus: Corpus) -> int:
 
 def lay_out_points(
     corpus: Corpus, methods: Sequence[GapScores], thresholds: Sequence[float]
-) -> tuple[list[Point], Corpus]:
-    """Lay out sweeps, operating points, matched points and the corpus's own systems.
-
-    Returns:
-        The points, and the corpus that has them as its systems, in the same order.
-    """
+) -> list[Point]:
+    """Lay out gold, the corpus's own systems, sweeps, operating points and matched points."""
     n_gold, given = count_gold(corpus), corpus.hypotheses
     names = {each.name for each in methods}
-    made: list[tuple[Point, tuple[Segmentation, ...]]] = []
-
-    def add(
-        name: str,
-        kind: PointKind,
-        segmentations: tuple[Segmentation, ...],
-        threshold: float | None = None,
-        target: int | None = None,
-    ) -> None:
-        size = sum(len(each) - 1 for each in segmentations)
-        n_bare = sum(len(each) == 1 for each in segmentations)
-        made.append((Point(name, kind, threshold, target, size, n_bare), segmentations))
-
-    if GOLD in given:
-        add(GOLD, "gold", given[GOLD])
+    points = [Point(GOLD, "gold", given[GOLD])] if GOLD in given else []
     for name in (each for each in given if each != GOLD):
-        add(f"{name} (given)" if name in names else name, "system", given[name])
-    targets = dict.fromkeys([n_gold, *(p.n_boundaries for p, _ in made if p.kind == "system")])
+        points.append(Point(f"{name} (given)" if name in names else name, "system", given[name]))
+    targets = dict.fromkeys([n_gold, *(p.n_boundaries for p in points if p.kind == "system")])
     for method in methods:
         for threshold in thresholds:
-            add(method.name, "sweep", method.above(threshold), threshold)
+            points.append(Point(method.name, "sweep", method.above(threshold), threshold))
         # Chance is a baseline at gold's density (Coen's Table 3), whatever that is; so are scores
         # on a scale of their own.
         own = method.above(method.nearest(n_gold)) if method.own is None else method.own
-        add(method.name, "own", own)
+        points.append(Point(method.name, "own", own))
         for target in targets:
             threshold = method.nearest(target)
             shown = threshold if np.isfinite(threshold) else None
-            add(method.name, "matched", method.above(threshold), shown, target)
-    # Gold is a system of its own accord wherever it is complete, and then the first.
-    rest = {f"{i}": segmentations for i, (p, segmentations) in enumerate(made) if p.kind != "gold"}
-    return [point for point, _ in made], corpus.only_systems(()).with_systems(rest)
+            made = method.above(threshold)
+            points.append(Point(method.name, "matched", made, shown, target))
+    return points
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,10 +357,6 @@ class SweptCorpus(StudiedCorpus):
         )
         return f"{systems[0]}'s" if systems else "gold's", a, b
 
-    def value(self, measure: str, point: int) -> float:
-        """Value of a measure at a point."""
-        return float(self.values[measure][point])
-
     def interval(self, measure: str, point: int, other: int | None = None) -> list[float] | None:
         """95 % over documents of a measure, or of its difference from that of another point."""
         value, drawn = self.values[measure][point], self.resampled[measure][:, point]
@@ -402,16 +370,20 @@ class SweptCorpus(StudiedCorpus):
 
     def best(self, method: str, measure: str) -> int:
         """Number of the point of a sweep with the highest value, of equals the sparsest."""
-        return max(self.sweep(method)[::-1], key=lambda i: self.value(measure, i))
+        return max(self.sweep(method)[::-1], key=self.values[measure].__getitem__)
+
+    def span(self, method: str, measure: str) -> float:
+        """Highest minus lowest value on a sweep."""
+        return float(np.ptp(self.values[measure][self.sweep(method)]))
 
     def density(self, point: int) -> tuple[float, float]:
         """Boundaries of a point per gold boundary, and per gap."""
         n_gaps = sum(len(document.units) - 1 for document in self.corpus)
-        return self.value("bor", point), self.points[point].n_boundaries / n_gaps
+        return self.values["bor"][point], self.points[point].n_boundaries / n_gaps
 
     def estimate(self, measure: str, point: int, name: str) -> Row:
         """A measure at a point with its interval, as the columns of that name."""
-        return {name: self.value(measure, point), f"{name}_ci": self.interval(measure, point)}
+        return {name: self.values[measure][point], f"{name}_ci": self.interval(measure, point)}
 
 
 def regime(bor: float) -> Regime:
@@ -419,9 +391,6 @@ def regime(bor: float) -> Regime:
     if bor < LIMITS.sparse_bor:
         return "conservative"
     return "aggressive" if bor > LIMITS.dense_bor else "balanced"
-
-
-# Rows
 
 
 def _tables(results: Sequence[SweptCorpus], matchings: Sequence[str]) -> Iterator[Table]:
@@ -441,7 +410,7 @@ def _tables(results: Sequence[SweptCorpus], matchings: Sequence[str]) -> Iterato
         (
             *(each.name, p.name, p.kind, p.target, p.n_boundaries, p.threshold),
             *each.density(i),
-            *(each.value(name, i) for name in POINT_MEASURES),
+            *(each.values[name][i] for name in POINT_MEASURES),
         )
         for each in results
         for i, p in enumerate(each.points)
@@ -460,47 +429,27 @@ def _curve_rows(result: SweptCorpus, matchings: Sequence[str]) -> Iterator[tuple
                 if p.kind not in ("own", "matched"):
                     interval = result.interval(measure, i) or (None, None)
                     place = (result.name, p.name, matching, p.threshold, *result.density(i))
-                    yield (*place, shown, result.value(measure, i), *interval)
+                    yield (*place, shown, result.values[measure][i], *interval)
 
 
 def _regime_rows(result: SweptCorpus, matchings: Sequence[str]) -> Iterator[Row]:
     """Where each method's thresholds lie, its best point and its own; systems have one point."""
-    for name in (*result.methods, *result.systems):
-        sweep, own = result.sweep(name), result.own(name)
-        for matching in matchings:
-            measure, at = W_F1[matching], own
-            row: Row = {"corpus": result.name, "method": name, "matching": matching}
-            row |= result.estimate(measure, own, "own")
-            row["own_bor"] = result.value("bor", own)
-            row["own_regime"] = regime(row["own_bor"])
-            if sweep:
-                at = result.best(name, measure)
-                named = [(regime(result.value("bor", i)), result.points[i]) for i in sweep]
-                for name_of_regime in REGIMES:
-                    own_points = [p.threshold for kind, p in named if kind == name_of_regime]
-                    row[name_of_regime] = _spell_range(own_points)
-                row |= result.estimate(measure, at, "best")
-                row |= {"threshold": result.points[at].threshold}
-                row |= {"bor": result.value("bor", at), "span": _span(result, name, measure)}
-            w_f1, bor, purity, coverage = (
-                result.value(each, at) for each in (measure, "bor", "purity", "coverage")
-            )
-            yield row | {"mode": failure_mode(w_f1, bor, purity, coverage).label}
-
-
-def _span(result: SweptCorpus, method: str, measure: str) -> float:
-    """Highest minus lowest value on a sweep."""
-    return float(np.ptp(result.values[measure][result.sweep(method)]))
-
-
-def _spell_range(thresholds: Sequence[float | None]) -> str | None:
-    """Write first and last of thresholds as a reader does.
-
-    >>> _spell_range([0.05, 0.1, 0.15]), _spell_range([0.5]), _spell_range([])
-    ('0.05–0.15', '0.5', None)
-    """
-    found = [f"{threshold or 0.0:g}" for threshold in thresholds]
-    return "–".join(dict.fromkeys((found[0], found[-1]))) if found else None
+    for name, matching in product((*result.methods, *result.systems), matchings):
+        measure, sweep, own = W_F1[matching], result.sweep(name), result.own(name)
+        bor = result.values["bor"]
+        row: Row = {"corpus": result.name, "method": name, "matching": matching}
+        row |= result.estimate(measure, own, "own")
+        row |= {"own_bor": bor[own], "own_regime": regime(bor[own])}
+        for kind in REGIMES if sweep else ():
+            found = [f"{result.points[i].threshold:g}" for i in sweep if regime(bor[i]) == kind]
+            row[kind] = "–".join(dict.fromkeys((found[0], found[-1]))) if found else None
+        at = result.best(name, measure) if sweep else own
+        if sweep:
+            row |= result.estimate(measure, at, "best")
+            row |= {"threshold": result.points[at].threshold, "bor": bor[at]}
+            row |= {"span": result.span(name, measure)}
+        w_f1, purity, coverage = (result.values[x][at] for x in (measure, "purity", "coverage"))
+        yield row | {"mode": failure_mode(w_f1, bor[at], purity, coverage).label}
 
 
 def _audit_rows(result: SweptCorpus) -> Iterator[Row]:
@@ -509,9 +458,9 @@ def _audit_rows(result: SweptCorpus) -> Iterator[Row]:
         as_they_are = "own", result.own(first), result.own(second)
         for at, a, b in filter(None, (as_they_are, result.matched(first, second))):
             row: Row = {"corpus": result.name, "first": first, "second": second, "at": at}
-            row["shift"] = " → ".join(regime(result.value("bor", i)) for i in (b, a))
+            row["shift"] = " → ".join(regime(result.values["bor"][i]) for i in (b, a))
             for measure in ("f1", "w_f1", "w_f1_one_to_one", "bor"):
-                row[measure] = result.value(measure, a) - result.value(measure, b)
+                row[measure] = result.values[measure][a] - result.values[measure][b]
                 row[f"{measure}_ci"] = result.interval(measure, a, b)
             yield row
 
@@ -529,29 +478,26 @@ def _loss_rows(result: SweptCorpus, measure: str) -> Iterator[Row]:
                 lowest = sweep[int(np.nanargmin(losses))]
                 row |= result.estimate(metric, lowest, "lowest")
                 row |= {"threshold": result.points[lowest].threshold}
-                row |= {"bor": result.value("bor", lowest), "w_f1": result.value(measure, lowest)}
+                row |= {"bor": result.values["bor"][lowest], "w_f1": result.values[measure][lowest]}
                 row["rho"] = float(correlation(losses, 1 - w_f1, "spearman"))
             yield row
-
-
-# Sentences
 
 
 def _answer(result: SweptCorpus, results: Sequence[SweptCorpus], matching: str) -> Iterator[str]:
     """What density does, what methods do at equal density, where losses would stop."""
     measure, methods = W_F1[matching], result.methods
     where = f"{result.name}: " if len(results) > 1 else ""
-    spans = [f"{_span(result, name, measure):.2f} ({name})" for name in methods]
+    spans = [f"{result.span(name, measure):.2f} ({name})" for name in methods]
     sentence = f"{where}Sweeping the threshold moves W-F1 by {listed(spans)}"
     pairs = [result.matched(*names) for names in combinations(methods, 2)]
-    gaps = [abs(result.value(measure, p[1]) - result.value(measure, p[2])) for p in pairs if p]
+    gaps = [abs(result.values[measure][p[1]] - result.values[measure][p[2]]) for p in pairs if p]
     if gaps:
         sentence += f"; at gold's density the methods differ by at most {max(gaps):.2f}"
     yield f"{sentence}."
     peaks = []
     for name in methods:
         best = result.best(name, measure)
-        value, bor = result.value(measure, best), result.value("bor", best)
+        value, bor = result.values[measure][best], result.values["bor"][best]
         at_edge = ", its densest point" if best == result.sweep(name)[0] else ""
         peaks.append(f"{value:.2f} at BOR {bor:.2f} ({name}{at_edge})")
     yield f"{where}W-F1 is highest at {listed(peaks)}."
@@ -580,8 +526,9 @@ def _notes(result: SweptCorpus, unsegmented: str) -> Iterator[str]:
                 f"{result.name}: {point.name} has {point.n_boundaries:,} boundaries where it was "
                 f"matched to {point.target:,}; no threshold comes nearer."
             )
-    last = {name: result.points[result.sweep(name)[-1]] for name in result.methods}
-    bare = [f"{name} {point.n_bare}" for name, point in last.items() if point.n_bare]
+    last = {name: result.points[result.sweep(name)[-1]].segmentations for name in result.methods}
+    n_bare = {name: sum(len(each) == 1 for each in made) for name, made in last.items()}
+    bare = [f"{name} {n}" for name, n in n_bare.items() if n]
     if bare and result.metrics:
         yield (
             f"{result.name}: documents without a boundary ({unsegmented}) at the highest "

@@ -1,57 +1,49 @@
-"""What makes metrics mislead on a corpus, and which of them can be trusted? Needs no gold."""
+"""What makes metrics mislead on a corpus, and which of them can be trusted? Needs no gold.
+
+The source is perturbed in known ways, and held against random boundaries of the same number. A
+metric that says something about the corpus gives the damaged segmentation the higher loss in more
+than half of the documents; one that rewards the damage in fewer. Where a document's losses are
+equal it counts half.
+
+Half is not all that chance can do: losses move with the number of segments and with their lengths,
+whatever the text says, and damage changes both. So the same segmentations are also scored on the
+document rotated: its units in the same order, but begun elsewhere, as a ring. Lengths,
+damage and text are then the same, and only the boundaries stand in other places. What is noticed
+there as often is not noticed because of where the boundaries are. Every draw has a rotation of its
+own.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple, Unpack
+from dataclasses import dataclass, replace
+from typing import Annotated, Unpack
 
 import numpy as np
 
 from reffree.data.corpus import GOLD, Corpus
-from reffree.data.filter import is_backchannel
+from reffree.data.perturbation import parse_perturbation, perturb
 from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import Embeddings, Vectors
 from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.result import Result, Table, columns, estimate
 from reffree.evaluate.score import scores_of
-from reffree.evaluate.scores import ScoreSettings, corpus_mean
+from reffree.evaluate.scores import Scores, ScoreSettings, corpus_mean
 from reffree.evaluate.signature import Signature
-from reffree.metrics.free.evidence import Reading
-from reffree.metrics.free.expected import FEWEST_UNITS, INFORMED, ExpectedPk
+from reffree.metrics.free.expected import FEWEST_UNITS, ExpectedPk
+from reffree.metrics.free.result import Unsegmented
 from reffree.metrics.registry import GOLD_METRICS, STUDIED
 from reffree.statistics.resampling import MIN_DOCUMENTS, DocumentBootstrap
-from reffree.studies.diagnose_damage import (
-    DAMAGES,
-    KINDS,
-    MISSES,
-    NOTICES,
-    PREFERS,
-    RANDOM,
-    STRENGTHS,
-    TOO_FEW,
-    UNSEGMENTED,
-    DamageTest,
-    run_damage_tests,
-)
-from reffree.studies.diagnose_vectors import (
-    EQUAL_MARGIN,
-    VectorShape,
-    directions,
-    exact_twins,
-    near_twins,
-    semantic_returns,
-)
+from reffree.studies.diagnose_checks import RULES, Row, check_corpus, densities
 from reffree.studies.keywords import StudyKeywords, metric_option
 from reffree.studies.study import (
-    CorpusPart,
     StudiedCorpus,
     StudySettings,
     corpus_parts,
     study_result,
 )
-from reffree.util.arrays import Floats, ratio
+from reffree.util.arrays import Booleans, Floats, Integers, mean_defined
 from reffree.util.bounds import Bounds
 from reffree.util.declare import Option, declared
 from reffree.util.errors import InputError, OptionError, UnknownNameError, counted, listed, shorten
@@ -59,6 +51,36 @@ from reffree.util.seeds import rng_for
 
 SHOWN_TEXTS = 5
 """Repeated texts named for each corpus, the most frequent first."""
+
+STRENGTHS: dict[str, tuple[str, ...]] = {
+    "removal": ("0.25", "0.5", "1.0"),
+    "insertion": ("0.25", "0.5", "1.0"),
+    "transposition": ("1", "2", "3"),
+    "replacement": ("0.25", "0.5", "1.0"),
+}
+"""Shares of the boundaries, or the units they move by."""
+
+RANDOM = "random"
+KINDS = (*STRENGTHS, RANDOM)
+DAMAGES = (*((kind, s) for kind, values in STRENGTHS.items() for s in values), (RANDOM, "1.0"))
+
+UNSEGMENTED: Unsegmented = "neutral"
+"""What a document scores without its last boundary: the default of all commands."""
+
+CHANCE = 0.5
+"""Share of documents below which a metric rewards the damage."""
+
+CLEAR = 0.05
+"""Distance from chance below which noticing is of no use, however surely it is there: such a metric
+prefers the damaged one of two segmentations in 45 of 100 documents."""
+
+TIE = 1e-9
+"""Losses nearer than this, relative to their size, are equal: the rest is rounding."""
+
+NOTICES = "notices"
+MISSES = "does not notice"
+PREFERS = "prefers the damage"
+TOO_FEW = "too few documents"
 
 SHARE = (
     *estimate("share", "noticed", "share", ci="ci"),
@@ -71,6 +93,7 @@ CHECKS = (
     *columns("text", "corpus", "check", "verdict", "advice", unit="what"),
     *estimate("value", "value", ci="ci"),
 )
+REPEATED = (*columns("text", "corpus", "text"), *columns("count", "units"))
 METRICS = (
     *columns("text", "corpus", "metric", "verdict", "prefers", misses="may miss"),
     *estimate("share", "noticed", "share", ci="ci"),
@@ -78,8 +101,6 @@ METRICS = (
     *columns("share", *KINDS),
     *estimate("gap", "gap"),
 )
-ADVICE = columns("text", "corpus", "about", "advice")
-REPEATED = (*columns("text", "corpus", "text"), *columns("count", "units"))
 NOTICED = (*columns("text", "corpus", "metric", "kind"), *columns("number", "strength"), *SHARE)
 KIND_SHARES = (*columns("text", "corpus", "metric", "kind"), *SHARE)
 DENSITY = (
@@ -87,6 +108,17 @@ DENSITY = (
     *columns("count", "segments"),
     *columns("number", per_unit="per unit", ratio="of the source's"),
 )
+SHOWN_TABLES = {
+    "checks": ("What may mislead metrics", CHECKS),
+    "repeated": ("Most frequent exact twins", REPEATED),
+    "metrics": ("Share of documents in which damage raises the loss", METRICS),
+    "advice": ("Advice", columns("text", "corpus", "about", "advice")),
+}
+CHART_TABLES = {
+    "noticed": ("By kind and strength", NOTICED),
+    "kinds": ("By kind", KIND_SHARES),
+    "density": ("Segments of systems", DENSITY),
+}
 
 READING = {
     "value": "shares are over the whole corpus, with an interval over documents",
@@ -113,131 +145,6 @@ READING = {
     "consecutive gain": "what the order of units says about their vectors; without it no boundary "
     "can show",
 }
-
-
-Row = dict[str, Any]
-
-
-class Rule(NamedTuple):
-    """Two limits of a check; where ``watch`` is above ``problem``, low values are the bad ones."""
-
-    check: str
-    watch: float
-    problem: float
-    advice: str  # where the value is not ok
-
-    def verdict(self, value: float) -> str:
-        """Judge a value.
-
-        >>> Rule("high", 0.05, 0.2, "").verdict(0.1), Rule("low", 30, 10, "").verdict(9)
-        ('watch', 'problem')
-        """
-        sign = 1 if self.watch <= self.problem else -1
-        if sign * value >= sign * self.problem:
-            return "problem"
-        return "watch" if sign * value >= sign * self.watch else "ok"
-
-    def judge(
-        self,
-        unit: str,
-        value: float | None,
-        ci: tuple[float, float] | None = None,
-        *,
-        by: float | None = None,
-    ) -> Row:
-        """Make a row of a value, judged ``by`` another one where that is given."""
-        row: Row = {"check": self.check, "value": value, "unit": unit}
-        verdict = None if value is None else self.verdict(value if by is None else by)
-        advice = self.advice if verdict in ("watch", "problem") else None
-        return row | {"ci": ci, "verdict": verdict, "advice": advice}
-
-
-RULES = {
-    # A segment of ten units then has two that are as much another segment's as its own.
-    "exact_twins": Rule("exact twins", 0.05, 0.20, "compare with scores under --drop repeats"),
-    # As for exact ones: the embedding space makes no difference between the two.
-    "near_twins": Rule(
-        "near twins",
-        0.05,
-        0.20,
-        "segments share what they say: trust only metrics that notice damage",
-    ),
-    # As for twins, which backchannels are of each other.
-    "backchannels": Rule(
-        "backchannels", 0.05, 0.20, "compare with scores under --drop backchannels"
-    ),
-    # Share of returns beyond chance: one segment in twenty, or in seven, is turned back to.
-    "returns": Rule(
-        "semantic returns",
-        0.05,
-        0.15,
-        "topics come back: no metric here looks beyond neighbouring segments",
-    ),
-    # One-unit segments have no cohesion: every metric gives them a made-up value (a mean, or 0).
-    "singletons": Rule(
-        "singletons", 0.10, 0.33, "their scores are made up: prefer expected_pk, which needs none"
-    ),
-    # Such documents have the same loss whatever their text says; in a quarter, they set the score.
-    "unsegmented": Rule("unsegmented", 0.05, 0.25, "compare --unsegmented neutral with skip"),
-    # The model saw only the beginning of these units; one in ten shows in any mean over units.
-    "truncated": Rule(
-        "truncated", 0.01, 0.10, "use an encoder that reads longer texts, or split long units"
-    ),
-    # Beyond, most of a cosine is what all units share (Ethayarajh 2019: words in GPT-2, up to .99).
-    "random_cosine": Rule(
-        "random cosine",
-        0.30,
-        0.60,
-        "all vectors point one way: try another encoder, and raise --threshold",
-    ),
-    # At 0, the order of units says nothing about their vectors, so no boundary can show in them.
-    "consecutive_gain": Rule(
-        "consecutive gain",
-        0.03,
-        0.0,
-        "units beside each other are hardly closer than others: try another encoder",
-    ),
-    # Fewer directions than topics in a document cannot keep its topics apart.
-    "effective_dimension": Rule(
-        "effective dimension", 10, 3, "too few directions to keep topics apart: try another encoder"
-    ),
-    # Below, the text says no more about where boundaries are than its units in random order would.
-    "information": Rule(
-        "information",
-        1.4,
-        INFORMED,
-        "expected errors rest on the prior, not on this text: try another encoder, or compare "
-        "systems with gold",
-    ),
-    # Bootstrap intervals over fewer than ten documents are too narrow, below thirty still rough.
-    "documents": Rule("documents", 29, 9, "intervals over so few documents are rough: add some"),
-    # With fewer than five units a document has fewer than four places for a boundary.
-    "median_units": Rule(
-        "units", 9, 4, "scores of so short documents are unstable: read the corpus's only"
-    ),
-    # At 1, even the source cannot be told from random boundaries; systems differ by less than that.
-    "resolution": Rule(
-        "resolution", 0.33, 1.0, "smaller differences between systems are noise: add documents"
-    ),
-    # Losses move with the number of segments alone: raw Silhouette on drift, .25 at 3, .08 at 21.
-    "density": Rule(
-        "density",
-        1.5,
-        2.0,
-        "use expected_pk, with a length if you know it, or --null: losses move with density",
-    ),
-}
-"""From which value on each check is to be watched, or is a problem, and what to do then."""
-
-
-def check_free(name: str) -> None:
-    """Refuse the name of a gold-based metric, and of none."""
-    if name == "gold" or name.partition(":")[0] in GOLD_METRICS:
-        raise OptionError(
-            f"the gold-based metric {name!r}",
-            expected="reference-free metrics",
-            remedy="leave it out: what is diagnosed here are scores without gold",
-        )
 
 
 @declared
@@ -273,7 +180,12 @@ def diagnose(
     """
     settings = StudySettings(**keywords)
     for name in metrics or ():
-        check_free(name)
+        if name == "gold" or name.partition(":")[0] in GOLD_METRICS:
+            raise OptionError(
+                f"the gold-based metric {name!r}",
+                expected="reference-free metrics",
+                remedy="leave it out: what is diagnosed here are scores without gold",
+            )
     if not 0 < threshold <= 1:
         raise OptionError(
             f"threshold {threshold}",
@@ -286,7 +198,18 @@ def diagnose(
     for part in parts:
         _check_source(part.corpus, source)
         part.check(chosen.reference_free.values(), (), settings)
-    diagnosed = [_diagnose(part, source, chosen, threshold, seeds, settings) for part in parts]
+    diagnosed = []
+    for part in parts:
+        corpus, embedded = part.corpus, part.encode(settings)
+        found, reason = _choose_source(corpus, embedded, source, settings)
+        bootstrap = DocumentBootstrap(len(corpus), rng_for(settings.seed, "documents"))
+        how = (bootstrap, settings)
+        tests = run_damage_tests(corpus, embedded, found, chosen, seeds, *how)
+        resolutions = {name: test.resolution for name, test in tests.items()}
+        judged = check_corpus(corpus, embedded, found, resolutions, threshold, *how)
+        signature = Signature.of(chosen, corpus, embedded, seed=settings.seed)
+        about = (part.name, corpus, embedded, signature)
+        diagnosed.append(Diagnosis(*about, found, reason, *judged, tests))
     return study_result(
         "diagnose",
         diagnosed,
@@ -343,58 +266,6 @@ def _check_source(corpus: Corpus, name: str | None) -> None:
         )
 
 
-def _diagnose(
-    part: CorpusPart,
-    name: str | None,
-    chosen: MetricSet,
-    threshold: float,
-    seeds: int,
-    settings: StudySettings,
-) -> Diagnosis:
-    """Choose the source of a corpus, measure, damage, judge."""
-    corpus, embedded = part.corpus, part.encode(settings)
-    source, reason = _choose_source(corpus, embedded, name, settings)
-    bootstrap = DocumentBootstrap(len(corpus), rng_for(settings.seed, "documents"))
-    segmentations = corpus.hypotheses[source]
-    shape = VectorShape.of(map(directions, embedded.vectors))
-    expected = ExpectedPk(seed=settings.seed)
-    repeated: Counter[str] = Counter()
-    measured: list[Row] = []
-    with settings.progress("Diagnosing", len(corpus)) as advance:
-        for document, x, segmentation in zip(corpus, embedded.vectors, segmentations, strict=True):
-            rows, segment = directions(x), np.array(segmentation.to_segment_ids())
-            twins = exact_twins(document.units, segment)
-            repeated.update(u for u, is_twin in zip(document.units, twins, strict=True) if is_twin)
-            margins, chance = semantic_returns(rows, segmentation.masses)
-            # Nats a boundary that the text adds to the prior, and its units in random order;
-            # 0 in documents too short for a posterior.
-            facts = expected.posterior(x, Reading(document.units)).facts()
-            row = {
-                "units": len(document.units),
-                "exact_twins": int(twins.sum()),
-                "near_twins": int(near_twins(rows, segment, threshold).sum()),
-                "backchannels": sum(map(is_backchannel, document.units)),
-                **{"margins": margins, "returns_by_chance": chance},
-                "information": 0.0 if facts is None else facts.information,
-                "of_chance": 0.0 if facts is None else facts.chance_information,
-            }
-            measured.append(row)
-            advance(1)
-    tests = run_damage_tests(
-        corpus, embedded, source, chosen, seeds=seeds, bootstrap=bootstrap, settings=settings
-    )
-    checks = [
-        *_unit_checks(corpus, embedded, measured, bootstrap, threshold),
-        *_segment_checks(segmentations, measured, bootstrap),
-        *_vector_checks(shape, measured, bootstrap),
-        *_size_checks(corpus, source, tests),
-    ]
-    signature = Signature.of(chosen, corpus, embedded, unsegmented=UNSEGMENTED, seed=settings.seed)
-    return Diagnosis(
-        *(part.name, corpus, embedded, signature), source, reason, checks, repeated, tests
-    )
-
-
 def _choose_source(
     corpus: Corpus, embedded: Embeddings, name: str | None, settings: StudySettings
 ) -> tuple[str, str]:
@@ -419,169 +290,233 @@ def _choose_source(
     return systems[best], f"the lowest expected_pk of {len(systems)} systems ({losses[best]:.3f})"
 
 
-# Checks
+@dataclass(frozen=True, slots=True)
+class DamageTest:
+    """How often one metric notices damage to the source of one corpus: a row for each kind."""
+
+    damages: dict[tuple[str, str], Row]  # by kind and strength
+    kinds: dict[str, Row]  # all strengths of a kind together
+    overall: Row  # the mean of the kinds
+    gap: float | None  # mean loss of random boundaries minus that of the source
+    gap_ci: tuple[float, float] | None
+
+    @property
+    def verdict(self) -> str:
+        """What it prefers counts most; then whether it notices where boundaries are."""
+        verdict: str = self.overall["verdict"]
+        return PREFERS if self.kinds_with(PREFERS) else verdict
+
+    def kinds_with(self, *verdicts: str) -> list[str]:
+        """Kinds of damage of these verdicts, those of the first one first."""
+        return [kind for v in verdicts for kind, row in self.kinds.items() if row["verdict"] == v]
+
+    @property
+    def unnoticed(self) -> list[str]:
+        """Kinds of damage it neither notices nor prefers, as far as can be told."""
+        return self.kinds_with(MISSES, TOO_FEW)
+
+    @property
+    def resolution(self) -> float | None:
+        """Half the gap's interval as a part of the gap: smaller differences drown in noise."""
+        if self.gap is None or self.gap_ci is None or self.gap <= 0:
+            return None
+        return (self.gap_ci[1] - self.gap_ci[0]) / 2 / self.gap
 
 
-def _unit_checks(
+def judge_share(
+    share: float | None, ci: tuple[float, float] | None, excess_ci: tuple[float, float] | None
+) -> str:
+    """Say whether a metric notices damage, as far as the intervals support it.
+
+    ``share`` is that of documents in which its loss rises, ``ci`` its interval; ``excess_ci`` is
+    that of the share beyond the one on rotated documents.
+    """
+    if share is None or ci is None:
+        return TOO_FEW
+    is_place = excess_ci is not None and excess_ci[0] > 0
+    if ci[0] > CHANCE and share >= CHANCE + CLEAR and is_place:
+        return NOTICES
+    return PREFERS if ci[1] < CHANCE and share <= CHANCE - CLEAR else MISSES
+
+
+def damaged(
+    corpus: Corpus, source: str, *, seeds: int, seed: int
+) -> list[tuple[Segmentation, ...]]:
+    """Every damage of every seed, in the order of `DAMAGES` and then seeds."""
+    made = []
+    for kind, strength in DAMAGES:
+        for i in range(seed * seeds, (seed + 1) * seeds):  # another seed shares no draw
+            if kind == RANDOM:
+                made.append(_random(corpus, source, i))
+            else:
+                perturbation = parse_perturbation(f"{kind}:{strength}")
+                made.append(perturb(corpus, perturbation, i, source).segmentations)
+    return made
+
+
+def rotation(n: int, id: str, seed: int) -> Integers:
+    """Order of a document's units begun elsewhere, at least a quarter of it away, as a ring."""
+    least = max(1, n // 4)
+    start = int(rng_for(seed, "turned", id).integers(least, n - least + 1)) if n > 1 else 0
+    return np.roll(np.arange(n), -start)
+
+
+def run_damage_tests(
     corpus: Corpus,
     embedded: Embeddings,
-    measured: Sequence[Row],
+    source: str,
+    metrics: MetricSet,
+    seeds: int,
     bootstrap: DocumentBootstrap,
-    threshold: float,
-) -> Iterator[Row]:
-    for name, unit in (
-        ("exact_twins", "of units, in another segment"),
-        ("near_twins", f"of units, cosine {threshold:g} or more in another segment"),
-        ("backchannels", "of units"),
-    ):
-        pairs = [(row[name], row["units"]) for row in measured]
-        yield _judge_share(name, unit, pairs, bootstrap)
-    if embedded.spec.max_length is None:
-        yield RULES["truncated"].judge("of units: not known of vectors as given", None)
-    else:
-        yield RULES["truncated"].judge("of units", embedded.n_truncated / corpus.n_units)
+    settings: StudySettings,
+) -> dict[str, DamageTest]:
+    """Damage the source in every way, with ``seeds`` draws each, and score it by every metric."""
+    seed = settings.seed
+    how = ScoreSettings(settings, UNSEGMENTED, seed=seed)
+    columns = [corpus.hypotheses[source], *damaged(corpus, source, seeds=seeds, seed=seed)]
+    hypotheses = list(zip(*columns, strict=True))  # by document
+
+    def score(rows: Sequence[tuple[Segmentation, ...]], orders: Sequence[Integers]) -> Scores:
+        """Score hypotheses of every document on its units in this order."""
+        documents, vectors = [], []
+        for document, x, row, order in zip(corpus, embedded.vectors, rows, orders, strict=True):
+            units = tuple(document.units[at] for at in order)
+            systems = {f"{i}": each for i, each in enumerate(row)}
+            documents.append(replace(document, units=units, gold=None, golds={}, systems=systems))
+            vectors.append(x[order])
+        encoded = replace(embedded, vectors=vectors)
+        return scores_of(Corpus.of_checked(documents), metrics, how, encoded, settings.progress)
+
+    as_it_is = score(hypotheses, [np.arange(len(each.units)) for each in corpus])
+    rotated = [
+        score(
+            [(row[0], *row[1 + i :: seeds]) for row in hypotheses],
+            [rotation(len(each.units), each.id, seed * seeds + i) for each in corpus],
+        )
+        for i in range(seeds)
+    ]
+    is_changed = np.array([[h != row[0] for h in row[1:]] for row in hypotheses])
+    return {
+        name: _damage_test(
+            metrics.metric(name).losses(as_it_is.raw[m]),
+            as_it_is.weights[m, :, 0],
+            metrics.metric(name).losses(np.stack([x.raw[m] for x in rotated], 2)),
+            is_changed,
+            bootstrap,
+        )
+        for m, name in enumerate(metrics.names)
+    }
 
 
-def _segment_checks(
-    source: Sequence[Segmentation], measured: Sequence[Row], bootstrap: DocumentBootstrap
-) -> Iterator[Row]:
-    margins = np.concatenate([row["margins"] for row in measured])
-    if n := len(margins):
-        chance = sum(float(row["returns_by_chance"].sum()) for row in measured) / n
-        pairs = [((row["margins"] > EQUAL_MARGIN).sum(), len(row["margins"])) for row in measured]
-        excess = int((margins > EQUAL_MARGIN).sum()) / n - chance
-        unit = f"of {n:,} segments; {chance:.1%} by chance"
-        yield _judge_share("returns", unit, pairs, bootstrap, by=excess)
-        mean = {"value": float(margins.mean()), "unit": "cosine, mean over segments"}
-        yield {"check": "margin of returns", **mean, "advice": None, "verdict": None}
-    else:
-        yield RULES["returns"].judge("needs documents of 3 segments or more", None)
-    singletons = [(sum(m == 1 for m in each.masses), len(each)) for each in source]
-    yield _judge_share("singletons", "of segments have one unit", singletons, bootstrap)
-    bare = [(len(each) == 1, 1) for each in source]
-    yield _judge_share("unsegmented", "of documents have no boundary", bare, bootstrap)
+def risen(before: Floats, after: Floats) -> Floats:
+    """1 where a loss rises, 0 where it falls, ½ where it stays; NaN where either is undefined."""
+    slack = TIE * np.maximum(1.0, np.maximum(np.abs(before), np.abs(after)))
+    change = after - before
+    is_change = np.where(np.isnan(change), np.nan, np.abs(change) > slack)
+    rises: Floats = 0.5 + 0.5 * np.sign(change) * is_change
+    return rises
 
 
-def _vector_checks(
-    shape: VectorShape, measured: Sequence[Row], bootstrap: DocumentBootstrap
-) -> Iterator[Row]:
-    yield RULES["random_cosine"].judge("mean over all pairs of units", shape.random_cosine)
-    gains = shape.consecutive_gain
-    defined = ~np.isnan(gains)
-    gain = float(gains[defined].mean()) if defined.any() else None
-    unit = "cosine of consecutive units over that of any two of a document"
-    yield RULES["consecutive_gain"].judge(unit, gain, bootstrap.interval(gain, gains))
-    unit = "participation ratio of the vectors' covariance"
-    yield RULES["effective_dimension"].judge(unit, shape.effective_dimension)
-    unit = "times what the units in random order would add to the prior"
-    pairs = [(row["information"], row["of_chance"]) for row in measured]
-    if any(by_chance for _, by_chance in pairs):
-        yield _judge_share("information", unit, pairs, bootstrap)
-    else:
-        advice = {"verdict": "problem", "advice": RULES["information"].advice}
-        yield RULES["information"].judge(unit, None) | advice
-
-
-def _size_checks(
-    corpus: Corpus, source: str, damage_tests: Mapping[str, DamageTest]
-) -> Iterator[Row]:
-    yield RULES["documents"].judge("in the corpus", len(corpus))
-    median = float(np.median([len(document.units) for document in corpus]))
-    yield RULES["median_units"].judge("in the median document", median)
-    known = {name: each.resolution for name, each in damage_tests.items()}
-    resolved = {name: value for name, value in known.items() if value is not None}
-    unit = "of the way from source to random"
-    if resolved:
-        best = min(resolved, key=lambda name: (resolved[name], name))
-        yield RULES["resolution"].judge(f"{unit}, by {best}", resolved[best])
-    else:
-        advice = "no metric tells the source from random boundaries: do not rank systems"
-        yield RULES["resolution"].judge(unit, None) | {"verdict": "problem", "advice": advice}
-    ratios = {name: ratio for name, ratio in _densities(corpus, source).items() if name != source}
-    if ratios:
-        worst = max(ratios, key=lambda name: abs(np.log(ratios[name])))
-        unit = f"segments of {worst!r} for each of {source!r}, the farthest of {len(ratios)}"
-        factor = max(ratios[worst], 1 / ratios[worst])
-        yield RULES["density"].judge(unit, ratios[worst], by=factor)
-
-
-def _densities(corpus: Corpus, source: str) -> dict[str, float]:
-    """Segments of every system for each segment of the source."""
-    counts = {name: sum(map(len, made)) for name, made in corpus.hypotheses.items()}
-    return {name: n / counts[source] for name, n in counts.items()}
-
-
-def _judge_share(
-    name: str,
-    unit: str,
-    pairs: Sequence[tuple[float, float]],
+def _damage_test(
+    losses: Floats,
+    weights: Floats,
+    on_rings: Floats,
+    is_changed: Booleans,
     bootstrap: DocumentBootstrap,
-    *,
-    by: float | None = None,
-) -> Row:
-    """Judge the documents' parts together in their wholes, with an interval over documents."""
-    counts = np.array(pairs, dtype=np.float64)  # (documents, 2)
+) -> DamageTest:
+    """Count; losses are (d, 1 + damages * seeds), those on rings (d, 1 + damages, seeds)."""
+    seeds = on_rings.shape[2]
+    shape = (len(losses), len(DAMAGES), seeds)
+    changed = is_changed.reshape(shape)
+    rises = risen(losses[:, :1], losses[:, 1:]).reshape(shape)
+    told, by_chance = (
+        mean_defined(np.where(changed, each, np.nan), 2)
+        for each in (rises, risen(on_rings[:, :1], on_rings[:, 1:]))
+    )  # (d, damages)
+    was_damaged: Booleans = np.any(changed, axis=2)
 
-    def share(sums: Floats) -> Floats:
-        return ratio(sums[..., 0], sums[..., 1])
+    def notice(chosen: Sequence[Sequence[int]]) -> Row:
+        """In which share of documents the loss rises: mean over kinds of that over damages.
 
-    value = float(share(counts.sum(0)))
-    interval = bootstrap.pooled_interval(value, counts, counts[:, 1] > 0, share)
-    return RULES[name].judge(unit, value, interval, by=by)
+        ``documents`` tell; ``undefined`` are damaged, but without a loss before or after;
+        ``turned`` is the share of rotated documents, which is due to lengths alone.
+        """
+        values, chance = (
+            mean_defined(np.stack([mean_defined(x[:, kind], 1) for kind in chosen], 1), 1)
+            for x in (told, by_chance)
+        )
+        touched = np.any(was_damaged[:, [j for kind in chosen for j in kind]], axis=1)
+        defined = ~np.isnan(values)
+        share, turned, excess = (
+            corpus_mean(x, np.ones_like(x)) for x in (values, chance, values - chance)
+        )
+        ci = bootstrap.interval(share, values)
+        excess_ci = bootstrap.interval(excess, values - chance)
+        row = {"share": share, "ci": ci, "turned": turned, "excess_ci": excess_ci}
+        row |= {"documents": int(defined.sum()), "undefined": int((touched & ~defined).sum())}
+        return row | {"verdict": judge_share(share, ci, excess_ci)}
+
+    at = {kind: [j for j, damage in enumerate(DAMAGES) if damage[0] == kind] for kind in KINDS}
+    first = 1 + at[RANDOM][0] * seeds
+    gaps = mean_defined(losses[:, first : first + seeds], 1) - losses[:, 0]
+    gap = corpus_mean(gaps, weights)
+    return DamageTest(
+        damages={damage: notice([[j]]) for j, damage in enumerate(DAMAGES)},
+        kinds={kind: notice([at[kind]]) for kind in KINDS},
+        overall=notice(list(at.values())),
+        gap=gap,
+        gap_ci=bootstrap.interval(gap, gaps, weights),
+    )
 
 
-# Rows and sentences
+def _random(corpus: Corpus, source: str, seed: int) -> tuple[Segmentation, ...]:
+    """As many boundaries as the source has in each document, any set of gaps equally likely."""
+    made = []
+    for document, segmentation in zip(corpus, corpus.hypotheses[source], strict=True):
+        n = segmentation.n_units
+        rng = rng_for(seed, source, RANDOM, document.id)
+        gaps = rng.permutation(n - 1)[: len(segmentation) - 1] + 1
+        made.append(Segmentation.from_boundaries(gaps.tolist(), n))
+    return tuple(made)
 
 
 def _tables(diagnosed: Sequence[Diagnosis]) -> Iterator[Table]:
     """Verdicts and advice to be read, then what charts are made from."""
-    checks = [{"corpus": each.name, **row} for each in diagnosed for row in each.checks]
-    yield Table.of("checks", "What may mislead metrics", CHECKS, checks)
-    repeated = []
+    by_table: dict[str, list[Row]] = {name: [] for name in SHOWN_TABLES | CHART_TABLES}
     for each in diagnosed:
-        ordered = sorted(each.repeated.items(), key=lambda item: (-item[1], item[0]))
-        for text, n in ordered[:SHOWN_TEXTS]:
-            repeated.append((each.name, shorten(" ".join(text.split())), n))
-    if repeated:
-        yield Table.of("repeated", "Most frequent exact twins", REPEATED, repeated)
-    title = "Share of documents in which damage raises the loss"
-    yield Table.of(
-        "metrics", title, METRICS, [row for each in diagnosed for row in _metric_rows(each)]
-    )
-    advice = [
-        (each.name, *row)
-        for each in diagnosed
-        for row in (*metric_advice(each.damage_tests), *_check_advice(each.checks))
-    ]
-    yield Table.of("advice", "Advice", ADVICE, advice)
-    noticed, kinds = [], []
-    for each in diagnosed:
-        for metric, test in each.damage_tests.items():
-            about = {"corpus": each.name, "metric": metric}
-            for (kind, strength), row in test.damages.items():
-                noticed.append({**about, "kind": kind, "strength": float(strength), **row})
-            kinds += [{**about, "kind": kind, **row} for kind, row in test.kinds.items()]
-    yield Table.of("noticed", "By kind and strength", NOTICED, noticed, shown=False)
-    yield Table.of("kinds", "By kind", KIND_SHARES, kinds, shown=False)
-    densities = []
-    for each in diagnosed:
-        for system, share in _densities(each.corpus, each.source).items():
-            n = sum(map(len, each.corpus.hypotheses[system]))
-            densities.append((each.name, system, n, n / each.corpus.n_units, share))
-    yield Table.of("density", "Segments of systems", DENSITY, densities, shown=False)
+        for name, row in _rows(each):
+            by_table[name].append({"corpus": each.name, **row})
+    for name, (title, fields) in (SHOWN_TABLES | CHART_TABLES).items():
+        if by_table[name] or name != "repeated":
+            yield Table.of(name, title, fields, by_table[name], shown=name in SHOWN_TABLES)
 
 
-def _metric_rows(each: Diagnosis) -> Iterator[Row]:
-    for metric, test in each.damage_tests.items():
-        yield {
-            **test.overall,
-            **{"corpus": each.name, "metric": metric},
-            **{kind: row["share"] for kind, row in test.kinds.items()},
-            "verdict": test.verdict,
-            "prefers": ", ".join(test.kinds_with(PREFERS)) or None,
-            "misses": ", ".join(test.unnoticed) or None,
-            **{"gap": test.gap, "gap_ci": test.gap_ci},
-        }
+def _rows(each: Diagnosis) -> Iterator[tuple[str, Row]]:
+    """Yield the rows of every table, each with the table's name."""
+    yield from (("checks", row) for row in each.checks)
+    repeated = sorted(each.repeated.items(), key=lambda item: (-item[1], item[0]))
+    for text, n in repeated[:SHOWN_TEXTS]:
+        yield "repeated", {"text": shorten(" ".join(text.split())), "units": n}
+    tests = each.damage_tests
+    for metric, test in tests.items():
+        row = {**test.overall, **{kind: found["share"] for kind, found in test.kinds.items()}}
+        row |= {"metric": metric, "verdict": test.verdict, "gap": test.gap, "gap_ci": test.gap_ci}
+        row["prefers"] = ", ".join(test.kinds_with(PREFERS)) or None
+        yield "metrics", row | {"misses": ", ".join(test.unnoticed) or None}
+        for (kind, strength), row in test.damages.items():
+            yield "noticed", {"metric": metric, "kind": kind, "strength": float(strength), **row}
+        for kind, row in test.kinds.items():
+            yield "kinds", {"metric": metric, "kind": kind, **row}
+    for about, text in metric_advice(tests):
+        yield "advice", {"about": about, "advice": text}
+    bad = [check for check in each.checks if check.get("advice")]
+    for check in sorted(bad, key=lambda check: check["verdict"] != "problem"):
+        text = f"{_describe(check).capitalize()}: {check['advice']}."
+        yield "advice", {"about": check["check"], "advice": text}
+    for system, share in densities(each.corpus, each.source).items():
+        n = sum(map(len, each.corpus.hypotheses[system]))
+        row = {"system": system, "segments": n, "per_unit": n / each.corpus.n_units}
+        yield "density", row | {"ratio": share}
 
 
 def _source_notes(each: Diagnosis) -> Iterator[str]:
@@ -604,14 +539,14 @@ def _answer(diagnosed: Sequence[Diagnosis]) -> Iterator[str]:
     for each in diagnosed:
         where = f"{each.name}: " if len(diagnosed) > 1 else ""
         yield where + " ".join(text for _, text in metric_advice(each.damage_tests))
-        problems = [_describe(check) for check in each.checks if check["verdict"] == "problem"]
+        problems = [_describe(c) for c in each.checks if c.get("verdict") == "problem"]
         if problems:
             yield f"{where}What misleads metrics here: {listed(problems)}."
         else:
             yield f"{where}None of the {len(each.checks)} checks is a problem."
 
 
-def metric_advice(tests: Mapping[str, DamageTest]) -> list[tuple[str, str]]:
+def metric_advice(tests: Mapping[str, DamageTest]) -> Iterator[tuple[str, str]]:
     """Say which metrics to use and which not: what each sentence is about, and the sentence."""
     by_verdict: dict[str, list[str]] = {NOTICES: [], PREFERS: [], MISSES: [], TOO_FEW: []}
     for name in sorted(tests, key=lambda name: (-(tests[name].overall["share"] or 0.0), name)):
@@ -619,37 +554,28 @@ def metric_advice(tests: Mapping[str, DamageTest]) -> list[tuple[str, str]]:
     whole = [name for name in by_verdict[NOTICES] if not tests[name].unnoticed]
     partly = [name for name in by_verdict[NOTICES] if tests[name].unnoticed]
     blind, unknown = by_verdict[MISSES], by_verdict[TOO_FEW]
-    advice = []
     if not (whole or partly or unknown):
-        advice.append(("all", "Rank no systems here without gold: no metric notices damage."))
+        yield "all", "Rank no systems here without gold: no metric notices damage."
     if whole:
         its = "its" if len(whole) == 1 else "their"
         why = f"every kind of damage raises {its} loss in more documents than by chance"
-        advice.append((", ".join(whole), f"Use {_shares(whole, tests)}: {why}."))
+        yield ", ".join(whole), f"Use {_shares(whole, tests)}: {why}."
     if partly:
         weak = [f"{_shares([n], tests)} may miss {_kinds(tests[n].unnoticed)}" for n in partly]
-        advice.append((", ".join(partly), f"Use with care: {'; '.join(weak)}."))
+        yield ", ".join(partly), f"Use with care: {'; '.join(weak)}."
     for name in by_verdict[PREFERS]:
         preferred = {kind: tests[name].kinds[kind] for kind in tests[name].kinds_with(PREFERS)}
         shares = [f"{_kinds([k])} ({1 - (row['share'] or 0):.0%})" for k, row in preferred.items()]
         lower = "lowers" if len(shares) == 1 else "lower"
         why = f"{listed(shares)} {lower} its loss in that share of documents"
-        advice.append((name, f"Do not use {name}: {why}."))
+        yield name, f"Do not use {name}: {why}."
     if blind:
         notice = "it notices" if len(blind) == 1 else "they notice"
         why = f"whether {notice} damage here cannot be told from chance"
-        advice.append((", ".join(blind), f"Do not rely on {_shares(blind, tests)}: {why}."))
+        yield ", ".join(blind), f"Do not rely on {_shares(blind, tests)}: {why}."
     if unknown:
         why = f"fewer than {MIN_DOCUMENTS} documents could be damaged and scored"
-        sentence = f"Whether {listed(unknown)} can be trusted is not known: {why}."
-        advice.append((", ".join(unknown), sentence))
-    return advice
-
-
-def _check_advice(checks: Sequence[Row]) -> list[tuple[str, str]]:
-    """What to do about the checks that are not ok, problems first."""
-    bad = sorted((c for c in checks if c["advice"]), key=lambda c: c["verdict"] != "problem")
-    return [(c["check"], f"{_describe(c).capitalize()}: {c['advice']}.") for c in bad]
+        yield ", ".join(unknown), f"Whether {listed(unknown)} can be trusted is not known: {why}."
 
 
 def _shares(names: Sequence[str], tests: Mapping[str, DamageTest]) -> str:

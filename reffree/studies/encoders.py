@@ -7,7 +7,7 @@ they beat gold under their own encoder only, their low loss is the encoder's, no
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import combinations, product
@@ -29,7 +29,7 @@ from reffree.statistics.meta_evaluation import MetaEvaluation
 from reffree.statistics.significance import benjamini_hochberg
 from reffree.studies.correlate import ALPHA, case_settings, check_cases, correlation_result
 from reffree.studies.correlate_pool import Case, CaseSettings, make_cases, score_case
-from reffree.studies.diagnose_vectors import VectorShape, directions
+from reffree.studies.diagnose_checks import VectorShape, directions
 from reffree.studies.keywords import CorrelationKeywords, EncodersOption
 from reffree.util.arrays import mean_defined
 from reffree.util.declare import Option, declared
@@ -49,8 +49,37 @@ READING = {
 Cases = Mapping[tuple[str, str], Case]
 """By encoder and corpus."""
 
-
 PAIR = columns("text", "corpus", encoder_a="encoder a", encoder_b="encoder b", metric="metric")
+ENCODERS = (
+    *columns("text", "encoder", "corpus"),
+    *columns("count", dimension="dimension", max_length="max length"),
+    *columns("share", "truncated"),
+    *columns("number", "anisotropy", effective_dimension="effective dimension"),
+    *columns("number", consecutive_gain="neighbours' gain"),
+)
+SPEED = (
+    Field("units_per_second", "units/s", "count", best="high"),
+    Field("load_seconds", "load s"),
+    Field("memory_mb", "memory MB", "count", best="low"),
+    Field("device", "device", "text"),
+)
+AGREEMENT = (
+    *PAIR,
+    *estimate("kendall", "Kendall", ci="ci", ci_label=""),
+    *columns("count", n_systems="systems"),
+)
+DIFFERENCES = (
+    *PAIR,
+    *columns("text", gold="gold-based"),
+    *estimate("difference", "Pearson, a less b", ci="ci", ci_label=""),
+    *columns("p", p="p", p_bh="p corrected"),
+    *columns("count", n_systems="systems"),
+)
+CROSS = (
+    *columns("text", "corpus", made_with="made with", scored_with="scored with", metric="metric"),
+    *estimate("value", "Pearson", ci="ci", ci_label=""),
+    *columns("number", beyond_gold="loss minus gold's"),
+)
 
 Row = dict[str, Any]
 
@@ -100,15 +129,14 @@ def encoders(
                     own = replace(settings, encoder=encoder)
                     speeds[encoder] = measure_speed(own, sample, settings.seed)
                 advance(1)
-    agreement = _agreement_table(cases, settings)
-    differences = _difference_table(cases, settings)
+    agreement, differences = _pair_tables(cases, settings)
     cross = _cross_table(cases, settings)
     return replace(
         base,
         command="encoders",
         question="Which encoder's scores agree best with gold, and do encoders agree with one "
         "another?",
-        verdict=_answer(base, differences, agreement, cross, chosen),
+        verdict=tuple(_answer(base, differences, agreement, cross, chosen)),
         tables=(_encoder_table(cases, speeds), differences, agreement, cross, *base.tables),
         settings={**base.settings, "encoders": chosen},
         reading={**base.reading, **READING},
@@ -152,98 +180,53 @@ def _encoder_table(cases: Cases, speeds: Mapping[str, Row]) -> Table:
     """Dimension, shape of the vectors, speed and memory of every encoder on every corpus."""
     rows = []
     for (encoder, corpus), case in cases.items():
-        vectors = [directions(x) for x in case.embedded.vectors]
-        found = VectorShape.of(vectors)
-        rows.append(
-            {
-                "encoder": encoder,
-                "corpus": corpus,
-                "dimension": vectors[0].shape[1],
-                "max_length": case.embedded.spec.max_length,
-                "truncated": case.embedded.n_truncated / case.corpus.n_units,
-                "anisotropy": found.random_cosine,
-                "effective_dimension": found.effective_dimension,
-                "consecutive_gain": float(mean_defined(found.consecutive_gain, 0)),
-                **speeds.get(encoder, {}),
-            }
-        )
-    fields = [
-        *columns("text", "encoder", "corpus"),
-        *columns("count", dimension="dimension", max_length="max length"),
-        Field("truncated", "truncated", "share"),
-        *columns("number", anisotropy="anisotropy", effective_dimension="effective dimension"),
-        Field("consecutive_gain", "neighbours' gain"),
-    ]
-    if speeds:
-        fields += [
-            Field("units_per_second", "units/s", "count", best="high"),
-            Field("load_seconds", "load s"),
-            Field("memory_mb", "memory MB", "count", best="low"),
-            Field("device", "device", "text"),
-        ]
-    return Table.of("encoders", "Encoders", fields, rows)
+        embedded = case.embedded
+        found = VectorShape.of(map(directions, embedded.vectors))
+        row = {"encoder": encoder, "corpus": corpus, "anisotropy": found.random_cosine}
+        row |= {"dimension": embedded.vectors[0].shape[1], "max_length": embedded.spec.max_length}
+        row |= {"truncated": embedded.n_truncated / case.corpus.n_units}
+        row |= {"effective_dimension": found.effective_dimension}
+        row |= {"consecutive_gain": float(mean_defined(found.consecutive_gain, 0))}
+        rows.append(row | speeds.get(encoder, {}))
+    return Table.of("encoders", "Encoders", (*ENCODERS, *(SPEED if speeds else ())), rows)
 
 
-def _agreement_table(cases: Cases, settings: CaseSettings) -> Table:
-    """Kendall of the rankings of the same systems under two encoders."""
-    rows = []
-    names, corpora = (dict.fromkeys(names) for names in zip(*cases, strict=True))
-    for corpus in corpora:
-        first = cases[next(iter(names)), corpus]
-        # Cohesion-seeking systems were made with each encoder and are not the same ones.
-        shared = np.flatnonzero([member.kind != "cohesion" for member in first.members])
-        evaluation = _evaluate(cases, corpus, settings).among(shared)
-        for (a, b), metric in product(combinations(names, 2), first.free):
-            found = evaluation.corpus(f"{metric} ({a})", f"{metric} ({b})", "kendall")
-            rows.append((corpus, a, b, metric, found.value, found.ci, found.systems))
-    kendall = estimate("kendall", "Kendall", ci="ci", ci_label="")
-    fields = (*PAIR, *kendall, Field("n_systems", "systems", "count"))
-    return Table.of("agreement", "Do two encoders rank the same systems alike?", fields, rows)
+def _pair_tables(cases: Cases, settings: CaseSettings) -> tuple[Table, Table]:
+    """How alike two encoders rank the same systems, and which of them follows gold better.
 
-
-def _difference_table(cases: Cases, settings: CaseSettings) -> Table:
-    """How much better a metric follows gold under one encoder than under another.
-
-    Over the independent systems, which all encoders share, and the same resampled documents.
+    Cohesion-seeking systems were made with each encoder and are not the same ones. Differences are
+    over independent systems and the same resampled documents.
     """
+    kendalls: list[Row] = []
     rows: list[Row] = []
     names, corpora = (dict.fromkeys(names) for names in zip(*cases, strict=True))
     for corpus in corpora:
-        first = cases[next(iter(names)), corpus]
-        shared = np.flatnonzero([member.is_in("independent") for member in first.members])
-        evaluation = _evaluate(cases, corpus, settings).among(shared)
-        for (a, b), metric, gold in product(combinations(names, 2), first.free, first.gold):
-            found = evaluation.corpus_difference(
-                f"{metric} ({a})", f"{metric} ({b})", gold, "pearson"
-            )
+        own = {encoder: cases[encoder, corpus] for encoder in names}
+        # The metrics of all encoders side by side, as ``metric (encoder)``, and gold-based ones.
+        losses = {f"{m} ({name})": case.losses[m] for name, case in own.items() for m in case.free}
+        first = next(iter(own.values()))
+        losses |= {gold: first.losses[gold] for gold in first.gold}
+        rng = partial(rng_for, settings.seed)
+        every = MetaEvaluation(losses, rng=rng, resamples=settings.resamples)
+        shared = every.among(np.flatnonzero([m.kind != "cohesion" for m in first.members]))
+        independent = every.among(np.flatnonzero([m.is_in("independent") for m in first.members]))
+        for (a, b), metric in product(combinations(names, 2), first.free):
+            both = f"{metric} ({a})", f"{metric} ({b})"
             about = {"corpus": corpus, "encoder_a": a, "encoder_b": b, "metric": metric}
-            about |= {"gold": gold, "n_systems": found.systems}
-            rows.append({**about, "difference": found.value, "ci": found.ci, "p": found.p})
-    corrected = benjamini_hochberg([row["p"] for row in rows])
-    fields = [
-        *PAIR,
-        Field("gold", "gold-based", "text"),
-        *estimate("difference", "Pearson, a less b", ci="ci", ci_label=""),
-        *columns("p", p="p", p_bh="p corrected"),
-        Field("n_systems", "systems", "count"),
-    ]
+            found = shared.corpus(*both, "kendall")
+            about["n_systems"] = found.systems
+            kendalls.append(about | {"kendall": found.value, "ci": found.ci})
+            for gold in first.gold:
+                found = independent.corpus_difference(*both, gold, "pearson")
+                row = about | {"gold": gold, "n_systems": found.systems}
+                rows.append(row | {"difference": found.value, "ci": found.ci, "p": found.p})
+    for row, p in zip(rows, benjamini_hochberg([row["p"] for row in rows]), strict=True):
+        row["p_bh"] = p
     title = "Does a metric follow gold better under one encoder than under another?"
-    made = [{**row, "p_bh": p} for row, p in zip(rows, corrected, strict=True)]
-    return Table.of("differences", title, fields, made)
-
-
-def _evaluate(cases: Cases, corpus: str, settings: CaseSettings) -> MetaEvaluation:
-    """Put the metrics of all encoders side by side, as ``metric (encoder)``, and gold-based ones.
-
-    Systems stand in one order under every encoder, though cohesion-seeking ones were made with it.
-    """
-    own = {encoder: case for (encoder, name), case in cases.items() if name == corpus}
-    losses = {
-        f"{m} ({encoder})": case.losses[m] for encoder, case in own.items() for m in case.free
-    }
-    losses |= {gold: case.losses[gold] for case in own.values() for gold in case.gold}
-    rng = partial(rng_for, settings.seed)
-    return MetaEvaluation(losses, rng=rng, resamples=settings.resamples)
+    return (
+        Table.of("agreement", "Do two encoders rank the same systems alike?", AGREEMENT, kendalls),
+        Table.of("differences", title, DIFFERENCES, rows),
+    )
 
 
 def _cross_table(cases: Cases, settings: CaseSettings) -> Table:
@@ -265,81 +248,61 @@ def _cross_table(cases: Cases, settings: CaseSettings) -> Table:
             found = case.pools["cohesion"].corpus(metric, case.gold[0], "pearson")
             beyond = float(mean_defined(losses[metric][seekers], 0)) - losses[metric][gold]
             rows.append((corpus, made_with, scored_with, metric, found.value, found.ci, beyond))
-    fields = [
-        *columns("text", "corpus", made_with="made with", scored_with="scored with"),
-        Field("metric", "metric", "text"),
-        *estimate("value", "Pearson", ci="ci", ci_label=""),
-        Field("beyond_gold", "loss minus gold's"),
-    ]
     title = "Cohesion-seeking systems, made with one encoder, scored with another"
-    return Table.of("cross", title, fields, rows)
+    return Table.of("cross", title, CROSS, rows)
 
 
 def _answer(
     base: Result, differences: Table, agreement: Table, cross: Table, encoders: Sequence[str]
-) -> tuple[str, ...]:
+) -> Iterator[str]:
     means = {}
+    wanted = {"pool": "independent", "level": "corpus", "coefficient": "pearson"}
     for encoder in encoders:
-        rows = base.table("correlations").records(
-            encoder=encoder,
-            pool="independent",
-            level="corpus",
-            coefficient="pearson",
-            is_sentinel="no",
-        )
-        if values := [row["value"] for row in rows if isinstance(row["value"], float)]:
+        rows = base.table("correlations").records(encoder=encoder, is_sentinel="no", **wanted)
+        if values := [row["value"] for row in rows if row["value"] is not None]:
             means[encoder] = fmean(values)
-    sentences = []
     if means:
         ranked = sorted(means, key=lambda encoder: -means[encoder])
         told = listed(f"{encoder} {means[encoder]:.2f}" for encoder in ranked)
-        sentences.append(
+        yield (
             "Mean Pearson correlation of the reference-free with the gold-based metrics over "
             f"independent systems: {told}."
         )
         if len(ranked) > 1:
-            sentences.append(tell_apart(differences, ranked[0], ranked[1]))
-    kendalls = [v for v in agreement.column("kendall") if isinstance(v, float)]
-    if kendalls:
-        sentences.append(
+            yield tell_apart(differences, ranked[0], ranked[1])
+    if kendalls := [row["kendall"] for row in agreement.records() if row["kendall"] is not None]:
+        yield (
             f"Two encoders rank the same systems with a Kendall of {min(kendalls):.2f} to "
             f"{max(kendalls):.2f}."
         )
+    rows = [row for row in cross.records() if row["beyond_gold"] is not None]
     for is_own, words in ((True, "their own encoder"), (False, "another encoder")):
-        part = [
-            row["beyond_gold"]
-            for row in cross.records()
-            if isinstance(row["beyond_gold"], float)
-            and (row["made_with"] == row["scored_with"]) == is_own
-        ]
-        better = sum(each < 0 for each in part)
+        part = [row for row in rows if (row["made_with"] == row["scored_with"]) == is_own]
         if part:
-            sentences.append(
+            better = sum(row["beyond_gold"] < 0 for row in part)
+            yield (
                 f"Scored with {words}, cohesion-seeking systems look better than gold in {better} "
                 f"of {len(part)} cases."
             )
-    return tuple(sentences)
 
 
 def tell_apart(differences: Table, best: str, other: str) -> str:
     """Say in how many pairs of metrics one encoder is better or worse than another for certain."""
-    better = worse = n = 0
-    for row in differences.records():
-        value, p = row["difference"], row["p_bh"]
-        if {row["encoder_a"], row["encoder_b"]} != {best, other}:
-            continue
-        if not isinstance(value, float) or not isinstance(p, float):
-            continue
-        n += 1
-        if p <= ALPHA:
-            is_better = (value > 0) == (row["encoder_a"] == best)
-            better, worse = better + is_better, worse + (not is_better)
-    if not n:
+    rows = [
+        row
+        for row in differences.records()
+        if {row["encoder_a"], row["encoder_b"]} == {best, other}
+        and None not in (row["difference"], row["p_bh"])
+    ]
+    if not (n := len(rows)):
         return f"Whether {best} is better than {other} cannot be tested: too few documents."
+    clear = [row for row in rows if row["p_bh"] <= ALPHA]
+    better = sum((row["difference"] > 0) == (row["encoder_a"] == best) for row in clear)
+    worse = len(clear) - better
     of = f"{n} correlations of a reference-free with a gold-based metric"
     level = f"at p {ALPHA:g}, corrected for all comparisons"
-    if not better and not worse:
+    if not clear:
         return f"{best} cannot be told from {other}: in none of {of} do they differ {level}."
-    others = "" if better + worse == n else "; the others cannot be told apart"
+    others = "" if len(clear) == n else "; the others cannot be told apart"
     beyond = f" and worse in {worse}" if worse else ""
     return f"{best} is better than {other} in {better}{beyond} of {of} {level}{others}."

@@ -17,6 +17,7 @@ from reffree.evaluate.result import Field, Table
 from reffree.evaluate.score import score
 from reffree.metrics.registry import STUDIED
 from reffree.report.render import render
+from reffree.segmenters.segment import segment
 from reffree.statistics.resampling import resampled_documents
 from reffree.studies import correlate, encoders
 from reffree.studies.correlate import case_settings, mean_and_sd
@@ -29,31 +30,23 @@ from reffree.studies.correlate_pool import (
     sentinel_scores,
 )
 from reffree.studies.encoders import measure_speed, tell_apart
-from reffree.util.errors import EncoderError
+from reffree.util.errors import EncoderError, InputError
 from reffree.util.progress import no_progress
 from reffree.util.seeds import rng_for
 from tests.checkpoints import save_checkpoint
+from tests.helpers import rows as rows_of
+from tests.helpers import topical_corpus
 from tests.oracles.statistics import correlation_difference
 from tests.oracles.studies import quantile
 from tests.properties import intervals_held
 
-WORDS = ["bees dance home", "servers queue jobs", "knees need rest", "lenses bend light"]
 WORDS_OF = (["bees", "honey", "dance"], ["server", "queue", "login"])
 FREE, GOLD = ("arp_pair", "silhouette"), ("pk", "boundary_similarity")
 
 
-def planted(n_documents=8, seed=0, topics=4, size=5):
-    """Documents whose segments are clouds of vectors, and those vectors."""
-    rng = np.random.default_rng(seed)
-    documents, vectors = [], []
-    for d in range(n_documents):
-        masses = [int(m) for m in rng.integers(3, size + 3, size=topics)]
-        units = [f"{WORDS[t % 4]} {d} {i}" for t, m in enumerate(masses) for i in range(m)]
-        documents.append(Document.build(f"d{d}", units, gold=masses))
-        centres = rng.normal(size=(topics, 8))
-        parts = [c + 0.6 * rng.normal(size=(m, 8)) for c, m in zip(centres, masses, strict=True)]
-        vectors.append(np.concatenate(parts))
-    return Corpus(tuple(documents)), vectors
+def planted(n_documents=8, seed=0):
+    golds = np.random.default_rng(seed).integers(3, 8, size=(n_documents, 4)).tolist()
+    return topical_corpus(golds, seed, spread=0.2)
 
 
 CORPUS, VECTORS = planted()
@@ -74,10 +67,6 @@ def pooled():
     return complete_pool(CORPUS, embedded, CaseSettings(metrics=()), {})
 
 
-def rows_of(result, table, **wanted):
-    return result.table(table).records(**wanted)
-
-
 @pytest.fixture(scope="module")
 def systems(pooled):
     """Scores of all systems, by name."""
@@ -96,11 +85,10 @@ def test_corpus_level_is_the_correlation_of_the_score_table(
             x = [round(systems[name][free].value, 10) for name in names]  # equal systems tie
             sign = -1 if gold == "boundary_similarity" else 1
             y = [round(sign * systems[name][gold].value, 10) for name in names]
-            functions = (stats.pearsonr, stats.spearmanr, stats.kendalltau)
-            function = functions[("pearson", "spearman", "kendall").index(coefficient)]
+            of_scipy = "kendalltau" if coefficient == "kendall" else f"{coefficient}r"
             wanted = {"pool": pool, "level": "corpus", "coefficient": coefficient}
             (row,) = rows_of(result, "correlations", free=free, gold=gold, **wanted)
-            assert row["value"] == pytest.approx(function(x, y).statistic, abs=1e-8)
+            assert row["value"] == pytest.approx(getattr(stats, of_scipy)(x, y).statistic, abs=1e-8)
             assert row["n_systems"] == len(names)
             low, high = row["ci"]
             assert -1 <= low <= high <= 1
@@ -362,9 +350,7 @@ def test_encoders_are_told_apart_in_the_answer(compared):
     _, made, found = compared
     (row,) = found.table("differences").records()
     best, other = made if row["difference"] > 0 else made[::-1]
-    is_told = row["p_bh"] <= 0.05
-    verdict = "is better than" if is_told else "cannot be told from"
-    assert any(said.startswith(f"{best} {verdict} {other}") for said in found.verdict)
+    assert tell_apart(found.table("differences"), best, other) in found.verdict
 
 
 def test_cross_judging_scores_systems_of_one_with_the_other(compared):
@@ -460,3 +446,85 @@ def test_encoders_that_are_not_there_are_left_out_where_there_is_a_fallback():
     assert result.notes[2] == "none of the encoders is to be had: minilm was taken instead."
     with pytest.raises(EncoderError, match="no/such"):
         correlate({"c": small}, encoders=["no/such"], **given)
+
+
+# Supervised systems, as in the pool of the ARP paper --------------------------------------------
+
+RANDOM = {"random_mean", *(f"random_{n}" for n in range(2, 10))}
+
+
+def unlearnable(n_documents):
+    """Documents and a system of their own; with vectors that teach nothing, training is short."""
+    golds = np.random.default_rng(0).integers(2, 5, size=(n_documents, 3)).tolist()
+    return topical_corpus(golds, spread=9, mine=lambda n: [2, n - 2])
+
+
+TRAINED_ON, NOISE = unlearnable(8)
+TRAINED = {"metrics": ["arp_pair", "pk"], "resamples": 100, "folds": 2, "device": "cpu"}
+TRAINED |= {"embeddings": {"c": NOISE}}
+
+
+def systems_of(result):
+    rows = rows_of(result, "scores", metric="pk")
+    return {row["system"]: (row["kind"], row["pool"]) for row in rows}
+
+
+@pytest.fixture(scope="module")
+def supervised():
+    return correlate({"c": TRAINED_ON}, pool="paper", **TRAINED)
+
+
+def test_the_pool_is_gold_nine_random_and_the_three_supervised_systems(supervised):
+    found = systems_of(supervised)
+    names = {"bilstm", "sheikh-bilstm", "transformer"}
+    assert set(found) == {"gold", *RANDOM, *names}
+    assert {found[name] for name in names} == {("supervised", "independent")}
+    assert "supervised:bilstm+sheikh-bilstm+transformer(folds=2)" in supervised.signature
+    assert "c: 13 independent and 0 cohesion-seeking systems" in " ".join(supervised.notes)
+    (row,) = rows_of(supervised, "independent", metric="arp_pair")
+    assert row["n_systems"] == 13
+    wanted = {"pool": "blind", "free": "arp_pair", "gold": "pk", **PEARSON}
+    (blind,) = rows_of(supervised, "correlations", **wanted)
+    assert blind["n_systems"] == 10
+
+
+def test_a_supervised_system_is_that_of_the_method(supervised):
+    method = "supervised:architecture=sheikh-bilstm,folds=2"
+    made = segment(TRAINED_ON, {"s": method}, embeddings=NOISE, device="cpu")
+    alone = correlate({"c": made}, pool="given", **TRAINED)
+    for metric in ("pk", "arp_pair"):
+        (ours,) = rows_of(supervised, "scores", metric=metric, system="sheikh-bilstm")
+        (again,) = rows_of(alone, "scores", metric=metric, system="s")
+        assert ours["value"] == pytest.approx(again["value"])
+
+
+def test_one_architecture_beside_the_systems_of_the_corpus():
+    chosen = {"pool": "given", "supervised": ["sheikh-bilstm"]}
+    found = systems_of(correlate({"c": TRAINED_ON}, **chosen, **TRAINED))
+    kinds = {"gold": "gold", "mine": "given", "sheikh-bilstm": "supervised"}
+    assert found == {name: (kind, "independent") for name, kind in kinds.items()}
+
+
+def test_none_are_trained_unless_asked_for():
+    assert "supervised" not in correlate({"c": TRAINED_ON}, pool="given", **TRAINED).signature
+    found = systems_of(correlate({"c": TRAINED_ON}, pool="paper", supervised=[], **TRAINED))
+    assert set(found) == {"gold", *RANDOM}
+
+
+def test_every_encoder_has_systems_and_judges_all_of_them(tmp_path):
+    names = ["wordllama", "minilm"]
+    given = {"metrics": ["arp_pair", "pk"], "resamples": 100, "pool": "paper", "folds": 2}
+    given |= {"supervised": ["sheikh-bilstm"], "cache": tmp_path, "device": "cpu"}
+    result = encoders({"c": TRAINED_ON}, encoders=names, measure=False, **given)
+    for encoder in names:
+        rows = rows_of(result, "scores", metric="pk", encoder=encoder, kind="supervised")
+        assert {row["system"] for row in rows} == {f"sheikh-bilstm ({name})" for name in names}
+
+
+def test_too_few_documents_are_refused_before_anything_is_encoded(monkeypatch):
+    def encode(*args, **options):
+        raise AssertionError("encoded all the same")
+
+    monkeypatch.setattr("reffree.encoders.embed.encode_corpus", encode)
+    with pytest.raises(InputError, match="documents to train on; expected four at least"):
+        correlate({"c": unlearnable(4)[0]}, pool="paper", folds=2)

@@ -14,10 +14,12 @@ from reffree.segmenters.base import Inputs
 from reffree.segmenters.depth import Depth, depths_of
 from reffree.segmenters.gap_scores import gap_scores, parse_scored_method
 from reffree.segmenters.selection import select_above
+from reffree.statistics.resampling import resampled_documents
 from reffree.studies.density import THRESHOLDS, count_gold, density, lay_out_points, regime
 from reffree.util.errors import InputError, OptionError, UnknownNameError
+from reffree.util.seeds import rng_for
 from tests.helpers import halves, rows, topical_corpus
-from tests.oracles import reference_based, selection, studies
+from tests.oracles import reference_based, studies
 from tests.properties import examples, intervals_held
 
 GOLDS = [[6, 5, 7], [8, 6], [4, 9, 5, 6], [12], [7, 7], [5, 8, 6], [10, 4]]
@@ -39,7 +41,8 @@ def small():
         embeddings={"small": vectors},
         seed=3,
     )
-    return corpus, vectors, result
+    golds = [document.gold.masses for document in corpus]
+    return corpus, vectors, result, golds, {tau: literal(corpus, vectors, tau) for tau in SWEEP}
 
 
 def test_every_value_lies_in_its_interval(small):
@@ -55,9 +58,8 @@ def literal(corpus, vectors, tau):
 
 @pytest.mark.parametrize("tau", SWEEP)
 def test_curves_are_those_of_the_definition(small, tau):
-    corpus, vectors, result = small
-    made = literal(corpus, vectors, tau)
-    golds = [document.gold.masses for document in corpus]
+    corpus, vectors, result, golds, by_tau = small
+    made = by_tau[tau]
     n_gaps = sum(len(document.units) - 1 for document in corpus)
     found = rows(result, "curves", method="depth", threshold=tau)
     for (measure, matching), oracle in studies.MEASURES.items():
@@ -74,8 +76,7 @@ def test_curves_are_those_of_the_definition(small, tau):
 
 
 def test_systems_and_gold_are_points(small):
-    corpus, _, result = small
-    golds = [document.gold.masses for document in corpus]
+    corpus, _, result, golds, _ = small
     for name in ("halves", "thirds", "gold"):
         made = [s.masses for s in corpus.hypotheses[name]]
         (row,) = rows(result, "curves", method=name, matching="many_to_one", measure="w_f1")
@@ -85,9 +86,7 @@ def test_systems_and_gold_are_points(small):
 
 
 def test_regimes_name_the_best_threshold(small):
-    corpus, vectors, result = small
-    golds = [document.gold.masses for document in corpus]
-    by_tau = {tau: literal(corpus, vectors, tau) for tau in SWEEP}
+    corpus, vectors, result, golds, by_tau = small
     for matching, oracle in (
         ("many_to_one", reference_based.w_f1),
         ("one_to_one", reference_based.w_f1_one_to_one),
@@ -116,8 +115,7 @@ def test_regimes_name_the_best_threshold(small):
 
 
 def test_audit_compares_own_points_and_equal_densities(small):
-    corpus, vectors, result = small
-    golds = [document.gold.masses for document in corpus]
+    corpus, vectors, result, golds, _ = small
     found = result.table("audit").records()
     pairs = [" ".join((row["first"], row["second"], row["at"])) for row in found]
     assert pairs == [
@@ -154,9 +152,7 @@ def test_audit_compares_own_points_and_equal_densities(small):
 
 
 def test_losses_name_where_they_are_lowest(small):
-    corpus, vectors, result = small
-    golds = [document.gold.masses for document in corpus]
-    by_tau = {tau: literal(corpus, vectors, tau) for tau in SWEEP}
+    _, vectors, result, golds, by_tau = small
     losses, w_f1 = {}, {}
     for tau, made in by_tau.items():
         of_documents = zip(vectors, made, strict=True)
@@ -174,10 +170,7 @@ def test_losses_name_where_they_are_lowest(small):
 
 def test_interval_of_a_difference_is_that_of_resampled_documents(small):
     """Percentiles of differences, both sides on the same resamples."""
-    from reffree.statistics.resampling import resampled_documents
-    from reffree.util.seeds import rng_for
-
-    corpus, _, result = small
+    corpus, _, result, _, _ = small
     counts = resampled_documents(len(corpus), rng_for(3, "documents"))
     differences = []
     for d, document in enumerate(corpus):
@@ -199,23 +192,6 @@ def test_defaults_are_the_papers():
     assert [regime(x) for x in (0.64, 0.97, 1.13, 1.88)] == [
         *("conservative", "balanced", "balanced", "aggressive")
     ]
-
-
-@examples(60)
-@given(
-    scores=st.lists(
-        st.lists(st.integers(0, 4).map(lambda x: x / 4), max_size=12), min_size=1, max_size=4
-    ),
-    tau=st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0]),
-    gap=st.integers(1, 4),
-)
-def test_a_lower_threshold_only_adds_boundaries(scores, tau, gap):
-    """So one pass of suppression serves every threshold, and densities can be matched."""
-    for each in scores:
-        every = select_above(each, -np.inf, gap).boundaries
-        kept = [b for b in every if each[b - 1] >= tau]
-        assert kept == list(select_above(each, tau, gap).boundaries)
-        assert kept == selection.static(each, tau, gap)
 
 
 @examples(25)
@@ -243,7 +219,7 @@ def test_matching_comes_as_near_as_thresholds_can(golds, seed, target, gap):
 def test_random_scores_are_at_gold_density_of_their_own_accord():
     corpus, vectors = topical_corpus(GOLDS)
     scores = gap_scores(None, Inputs(corpus, 0, vectors), 3)
-    points, _ = lay_out_points(corpus, [scores], (0.5,))
+    points = lay_out_points(corpus, [scores], (0.5,))
     (own,) = (point for point in points if point.kind == "own")
     assert own.n_boundaries == count_gold(corpus) == sum(len(gold) - 1 for gold in GOLDS)
 
