@@ -41,6 +41,7 @@ from reffree.util.errors import (
     UnknownNameError,
     check_documents,
     counted,
+    mistake,
 )
 from reffree.util.progress import Progress, no_progress
 
@@ -330,12 +331,8 @@ def _segmentations(document: Document) -> dict[str, Segmentation]:
     golds |= {f"{GOLD}:{name}": given for name, given in document.golds.items()}
     for name in golds:
         if name in document.systems:
-            raise InputError(
-                f"a system called {name!r}, as an annotator's gold is here",
-                expected="another name",
-                remedy="rename the system",
-                place=document.place,
-            )
+            found = f"a system called {name!r}, as an annotator's gold is here"
+            raise mistake(document.place, found, "another name", "rename the system")
     return {**golds, **document.systems}
 
 
@@ -351,9 +348,8 @@ def _encoded(
     check_documents(ids or (), places)
     positions = list(places.values()) if ids is None else [places[id] for id in dict.fromkeys(ids)]
     if not positions:
-        raise OptionError(
-            "no document", expected="at least one", remedy="leave documents out for all"
-        )
+        remedy = "leave documents out for all"
+        raise OptionError("no document", expected="at least one", remedy=remedy)
     chosen = replace(corpus, documents=tuple(corpus[d] for d in positions))
     if given is None:
         return chosen, corpus_vectors(chosen, None, options, progress)

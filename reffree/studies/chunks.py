@@ -45,7 +45,7 @@ from reffree.studies.keywords import AverageOption, StudyKeywords, UnsegmentedOp
 from reffree.studies.study import StudySettings
 from reffree.util.bounds import Bounds
 from reffree.util.declare import Option, declared
-from reffree.util.errors import InputError, OptionError, counted, listed
+from reffree.util.errors import InputError, OptionError, counted, listed, mistake
 from reffree.util.naming import parse_named, spelling_of
 
 RANKED_BY = "placement"
@@ -196,9 +196,8 @@ def chunks(
         for each in made:
             check_sized(each)
         if wanted:
-            raise OptionError(
-                "values beside an equal size", expected="one of the two", remedy="leave one out"
-            )
+            both = "values beside an equal size"
+            raise OptionError(both, expected="one of the two", remedy="leave one out")
     made = _with_encoder(made, settings, embeddings)
     read, notes = read_texts(texts, settings.progress)
     if equal_size is not None:
@@ -297,17 +296,15 @@ def _find_chunkers(given: Sequence[object]) -> list[Chunker]:
         chunker = chunker_of(one)
         name = spelling_of(chunker)
         if name in found and isinstance(one, str):
-            raise OptionError(
-                f"{FLAG} {one} twice", expected="each chunker once", remedy="leave one out"
-            )
+            remedy = "leave one out"
+            raise OptionError(f"{FLAG} {one} twice", expected="each chunker once", remedy=remedy)
         if name in found:
             n = sum(each.name.startswith(chunker.name) for each in found.values()) + 1
             chunker = replace(cast(Any, chunker), name=f"{chunker.name} ({n})")
         found[spelling_of(chunker)] = chunker
     if not found:
-        raise OptionError(
-            "no chunker", expected="at least one", remedy=f"name one: {FLAG} langchain:recursive"
-        )
+        remedy = f"name one: {FLAG} langchain:recursive"
+        raise OptionError("no chunker", expected="at least one", remedy=remedy)
     return list(found.values())
 
 
@@ -317,11 +314,8 @@ def _with_encoder(
     """Give those that compare sentences the encoder that will score, opened once."""
     semantic = [each for each in chunkers if isinstance(each, ChonkieSemantic)]
     if semantic and embeddings is not None:
-        raise OptionError(
-            f"embeddings, which have no vectors for what {semantic[0].name} compares",
-            expected="an encoder",
-            remedy="leave one of the two out",
-        )
+        found = f"embeddings, which have no vectors for what {semantic[0].name} compares"
+        raise OptionError(found, expected="an encoder", remedy="leave one of the two out")
     if not semantic:
         return list(chunkers)
     encoder = open_encoder(options)
@@ -344,15 +338,11 @@ def _parse_values(values: Sequence[str]) -> dict[str, list[str]]:
         option, _, given = text.partition("=")
         each = given.split(",") if text != "size" else []
         if not option or not all(each):
-            raise OptionError(
-                f"values {text!r}",
-                expected="OPTION=V,V,…",
-                remedy="write such as chunk_size=200,400, or size for ten sizes",
-            )
+            remedy = "write such as chunk_size=200,400, or size for ten sizes"
+            raise OptionError(f"values {text!r}", expected="OPTION=V,V,…", remedy=remedy)
         if option in found:
-            raise OptionError(
-                f"values of {option} twice", expected="them once", remedy="put all into one"
-            )
+            remedy = "put all into one"
+            raise OptionError(f"values of {option} twice", expected="them once", remedy=remedy)
         found[option] = each
     return found
 
@@ -360,11 +350,9 @@ def _parse_values(values: Sequence[str]) -> dict[str, list[str]]:
 def _settings(base: Chunker, values: Mapping[str, Sequence[str]]) -> list[Chunker]:
     """Return the chunker with every combination of values; those it refuses are refused."""
     if base.name not in CHUNKERS:
-        raise OptionError(
-            f"{base.name!r}, a function",
-            expected="a chunker with options",
-            remedy="score functions of several settings without values",
-        )
+        expected = "a chunker with options"
+        remedy = "score functions of several settings without values"
+        raise OptionError(f"{base.name!r}, a function", expected=expected, remedy=remedy)
     texts = [
         [f"{option}={value}" for value in given] if given else _sizes(base)
         for option, given in values.items()
@@ -391,11 +379,9 @@ def _sizes(base: Chunker) -> list[str]:
             continue
         found.append(f"{base.sized_by}={size}")
     if not found:
-        raise OptionError(
-            f"no size that goes with {spelling_of(base)!r}",
-            expected="one of ten",
-            remedy=f"name some with --values {base.sized_by}=…",
-        )
+        none = f"no size that goes with {spelling_of(base)!r}"
+        remedy = f"name some with --values {base.sized_by}=…"
+        raise OptionError(none, expected="one of ten", remedy=remedy)
     return found
 
 
@@ -605,11 +591,9 @@ def _search(
     Settings many of whose chunks start in one unit are finer than the metric can see.
     """
     if not curve:
-        raise InputError(
-            f"no chunker with a defined {metric}",
-            expected="texts of three sentences or more, in two chunks or more",
-            remedy="take longer texts, or smaller chunks",
-        )
+        expected = "texts of three sentences or more, in two chunks or more"
+        remedy = "take longer texts, or smaller chunks"
+        raise mistake(None, f"no chunker with a defined {metric}", expected, remedy)
     direction = table.systems[0].metrics[metric].direction
     merging = {row["chunker"] for row in measured if row["merged"] >= MOSTLY * row["chunks"]}
     too_fine = [row["setting"] for row in curve if row["setting"] in merging]

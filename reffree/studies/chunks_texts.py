@@ -13,7 +13,7 @@ from reffree.chunkers.texts import PlainText
 from reffree.formats import load
 from reffree.formats.documents import PACKAGES, check_packages, read_as_markdown
 from reffree.formats.source import Source, checked_name
-from reffree.util.errors import InputError, OptionError, Place, listed, mistake
+from reffree.util.errors import OptionError, Place, listed, mistake
 from reffree.util.progress import Progress, no_progress
 
 CORPORA = (".jsonl", ".ndjson", ".json")
@@ -40,9 +40,8 @@ def read_texts(
     if not every or not all(isinstance(one, str | os.PathLike) for one in every):
         raise OptionError("no text", expected="texts, files or folders", remedy="name some")
     if every.count("-") > 1:
-        raise OptionError(
-            "standard input (-) twice", expected="it once", remedy="give the other as a file"
-        )
+        remedy = "give the other as a file"
+        raise OptionError("standard input (-) twice", expected="it once", remedy=remedy)
     texts = [one for one in every if isinstance(one, str) and not _is_path(one)]
     found = [PlainText(f"text {i}", text, Place()) for i, text in enumerate(texts, 1)]
     notes: list[str] = []
@@ -114,9 +113,6 @@ def _refuse_json(text: str, place: Place) -> None:
     except ValueError:
         return  # prose, or code
     if isinstance(found, dict):
-        raise InputError(
-            "JSON, one object a line",
-            expected="plain text, or a corpus whose file is called .jsonl",
-            remedy="name the file so, or take the text out of it",
-            place=place,
-        )
+        expected = "plain text, or a corpus whose file is called .jsonl"
+        remedy = "name the file so, or take the text out of it"
+        raise mistake(place, "JSON, one object a line", expected, remedy)

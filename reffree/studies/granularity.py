@@ -47,7 +47,7 @@ from reffree.studies.study import (
 from reffree.util.arrays import Floats
 from reffree.util.bounds import check_number
 from reffree.util.declare import Option, declared
-from reffree.util.errors import InputError, OptionError, counted, listed
+from reffree.util.errors import OptionError, counted, listed, mistake
 
 METRICS = ("expected_pk",)
 
@@ -166,17 +166,12 @@ def _parse_metrics(
     metrics: dict[str, Expected] = {}
     for metric in parse_metrics(names, seed):
         if not isinstance(metric, Expected):
-            raise OptionError(
-                f"the metric {spelling(metric)!r}",
-                expected=" or ".join(each.name for each in EXPECTED),
-                remedy="only expected errors can be followed along the number of segments",
-            )
+            expected = " or ".join(each.name for each in EXPECTED)
+            remedy = "only expected errors can be followed along the number of segments"
+            raise OptionError(f"the metric {spelling(metric)!r}", expected=expected, remedy=remedy)
         if metric.pool_d != "mean":
-            raise OptionError(
-                f"the metric {spelling(metric)!r}",
-                expected="pool_d=mean",
-                remedy="leave it out: curves are means over documents",
-            )
+            expected, remedy = "pool_d=mean", "leave it out: curves are means over documents"
+            raise OptionError(f"the metric {spelling(metric)!r}", expected=expected, remedy=remedy)
         filled = replace(
             metric,
             length=length if metric.length is None else metric.length,
@@ -184,27 +179,22 @@ def _parse_metrics(
         )
         metrics[spelling(filled)] = filled
     if not metrics:
-        raise OptionError(
-            "no metric", expected="at least one", remedy=f"leave it out for {METRICS[0]}"
-        )
+        remedy = f"leave it out for {METRICS[0]}"
+        raise OptionError("no metric", expected="at least one", remedy=remedy)
     return metrics
 
 
 def _check_corpus(corpus: Corpus) -> None:
     """Refuse a corpus without systems, and one of documents that are too short."""
     if not corpus.hypotheses:
-        raise InputError(
-            "no systems",
-            expected="a segmentation to score in every document",
-            remedy="make some with reffree segment, or add --system NAME=FILE",
-            place=corpus.documents[0].place,
-        )
+        expected = "a segmentation to score in every document"
+        remedy = "make some with reffree segment, or add --system NAME=FILE"
+        raise mistake(corpus.documents[0].place, "no systems", expected, remedy)
     if all(len(document.units) < FEWEST_UNITS for document in corpus):
-        raise InputError(
-            f"no document of {FEWEST_UNITS} units or more",
-            expected="at least one: in a shorter one no window of Pk fits",
-            remedy="check how the text is split into units",
-            place=corpus.documents[0].place,
+        found = f"no document of {FEWEST_UNITS} units or more"
+        expected = "at least one: in a shorter one no window of Pk fits"
+        raise mistake(
+            corpus.documents[0].place, found, expected, "check how the text is split into units"
         )
 
 

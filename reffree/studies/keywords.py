@@ -10,21 +10,16 @@ from reffree.util.bounds import MOST_SEED, Bounds
 from reffree.util.declare import Option
 from reffree.util.progress import Progress
 
-SeedOption = Annotated[int, Bounds(0, MOST_SEED), Option("Seed of everything random.", initial=0)]
-
-
-class StudyKeywords(Encoding, total=False):
-    """Keywords that every study takes: how to encode, the seed, and who is told of progress."""
-
-    seed: SeedOption
-    progress: Progress
-
 
 class GoldKeywords(TypedDict, total=False):
     """Keywords of studies of gold alone, which encode nothing."""
 
-    seed: SeedOption
+    seed: Annotated[int, Bounds(0, MOST_SEED), Option("Seed of everything random.", initial=0)]
     progress: Progress
+
+
+class StudyKeywords(Encoding, GoldKeywords, total=False):
+    """Keywords that every study takes: how to encode, the seed, and who is told of progress."""
 
 
 class WordKeywords(GoldKeywords, total=False):

@@ -68,12 +68,12 @@ def run_config(
             _check(step, corpora)
     done = []
     for step in config.steps:
-        path = folder / f"{step.name}.json"
-        kept = _kept(path) if ledger.get(step.name) == prints[step.name] else None
-        if kept is not None:
-            result = kept
-        else:
-            result = find_study(step.study)(corpora, progress=progress, **step.settings)
+        path, kept = folder / f"{step.name}.json", None
+        if ledger.get(step.name) == prints[step.name]:
+            with suppress(InputError):  # gone or damaged: it has to be made again
+                kept = load_result(path)
+        result = kept or find_study(step.study)(corpora, progress=progress, **step.settings)
+        if kept is None:
             write_file(path, [write(result)])
             ledger[step.name] = prints[step.name]
             write_file(folder / FINISHED, [json.dumps(ledger, indent=1) + "\n"])
@@ -105,14 +105,12 @@ def _read_corpora(named: Mapping[str, str]) -> tuple[dict[str, Corpus], dict[str
                 corpora[name], contents[name] = load(path), _hash(path)
         else:
             corpora[name] = load(file)
-            is_here = Path(file).exists()
-            contents[name] = _hash(Path(file)) if is_here else _content_hash(corpora[name])
+            if Path(file).exists():
+                contents[name] = _hash(Path(file))
+            else:  # in no file, such as a data set of the hub
+                lines = jsonl.Jsonl().write(corpora[name], ())
+                contents[name] = _digest(line.encode() for line in lines)
     return corpora, contents
-
-
-def _content_hash(corpus: Corpus) -> str:
-    """Hash a corpus that is in no file, such as a data set of the hub."""
-    return _digest(line.encode() for line in jsonl.Jsonl().write(corpus, ()))
 
 
 def _hash(path: Path) -> str:
@@ -138,14 +136,6 @@ def _fingerprint(step: Step, contents: Mapping[str, str]) -> str:
     parts = [step.study, step.settings, hashes, version("reffree")]
     parts += [registered()] if registered() else []
     return _digest([json.dumps(parts, sort_keys=True, default=str).encode()])
-
-
-def _kept(path: Path) -> Result | None:
-    """Read a finished step's result; None where it is gone or damaged, and has to be made again."""
-    try:
-        return load_result(path)
-    except InputError:
-        return None
 
 
 def _ledger(path: Path) -> dict[str, str]:

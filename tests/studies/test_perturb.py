@@ -17,7 +17,7 @@ from reffree.studies.perturb import (
     build_grid,
     describe_curve,
     fit_strengths,
-    parse_strengths,
+    parse_kind,
     perturb,
 )
 from reffree.util.errors import InputError, OptionError, UnknownNameError
@@ -275,9 +275,8 @@ def test_bad_options_are_refused(keywords, error, message):
 
 
 def test_mixtures_have_shares_of_their_own():
-    wanted = parse_strengths(["removal", "mixture"], None)
-    assert wanted["removal"] == tuple(range(1, 10))
-    assert wanted["mixture"] == pytest.approx(np.arange(1, 11) / 10)
+    assert parse_kind("removal") == tuple(range(1, 10))
+    assert parse_kind("mixture") == pytest.approx(np.arange(1, 11) / 10)
 
 
 KINDS_OF = {
@@ -294,7 +293,7 @@ KINDS_OF = {
 @given(st.lists(st.lists(st.integers(1, 2), min_size=1, max_size=14), min_size=1, max_size=5))
 def test_default_strengths_fit_the_number_of_boundaries(golds):
     corpus, _ = topical_corpus(golds, fine=lambda n: [1] * n)
-    wanted = parse_strengths(list(KINDS_OF), None)
+    wanted = {kind: parse_kind(kind) for kind in KINDS_OF}
     for source, of in (("gold", golds), ("fine", [[1] * sum(masses) for masses in golds])):
         mean = np.mean([len(masses) - 1 for masses in of])
         found = fit_strengths(wanted, corpus, source)
@@ -369,4 +368,4 @@ def test_transposition_by_number_of_boundaries():
 )
 def test_a_kind_with_a_wrong_option_is_refused(kind, message):
     with pytest.raises((InputError, OptionError, UnknownNameError), match=message):
-        parse_strengths([kind], None)
+        parse_kind(kind)

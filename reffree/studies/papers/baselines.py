@@ -78,9 +78,8 @@ def baselines(
     parts = corpus_parts(corpora, embeddings, settings)
     parsed = [parse_segmenter(method) for method in methods]
     if not methods and all(set(corpus.hypotheses) <= {GOLD} for corpus in corpora.values()):
-        raise OptionError(
-            "no method and no system", expected="at least one", remedy="leave methods out for all"
-        )
+        remedy = "leave methods out for all"
+        raise OptionError("no method and no system", expected="at least one", remedy=remedy)
     chosen = choose_metrics(metrics, parts[0].corpus, seed=settings.seed, offline=settings.offline)
     needs_vectors = bool(chosen.reference_free) or any(m.needs_embeddings for m in parsed)
     for part in parts:

@@ -38,7 +38,7 @@ from reffree.studies.study import StudiedCorpus, StudySettings, check_study
 from reffree.util.arrays import Booleans, Integers
 from reffree.util.bounds import check_whole
 from reffree.util.declare import Option, declared
-from reffree.util.errors import InputError, OptionError, counted, listed
+from reffree.util.errors import OptionError, counted, listed, mistake
 from reffree.util.naming import spelling_of
 
 MEANINGS = {
@@ -106,11 +106,9 @@ def moves(
     """
     settings = StudySettings(**keywords)
     if not corpora and not units:
-        raise OptionError(
-            "neither corpora nor units",
-            expected="references to move boundaries of",
-            remedy="name a corpus with gold, or lengths with --units 5-12",
-        )
+        expected = "references to move boundaries of"
+        remedy = "name a corpus with gold, or lengths with --units 5-12"
+        raise OptionError("neither corpora nor units", expected=expected, remedy=remedy)
     if corpora:
         check_study(corpora, None)
     lengths = list(dict.fromkeys(units))
@@ -172,11 +170,9 @@ def _choose_metrics(metrics: Sequence[str]) -> dict[str, GoldMetric]:
         metric = parse_metric(name)
         is_of_text = "word_vectors" in metric.needs or getattr(metric, "unit", "units") != "units"
         if is_of_text or not isinstance(metric, GoldMetric):
-            raise OptionError(
-                f"the metric {name!r}",
-                expected="a gold-based one that reads no text",
-                remedy="choose boundary_similarity, windowdiff, alignment or the like",
-            )
+            expected = "a gold-based one that reads no text"
+            remedy = "choose boundary_similarity, windowdiff, alignment or the like"
+            raise OptionError(f"the metric {name!r}", expected=expected, remedy=remedy)
         chosen[spelling_of(metric)] = metric
     if not chosen:
         raise OptionError("no metric", expected="at least one", remedy="leave metrics out for all")
@@ -191,12 +187,9 @@ def _alike_golds(corpus: Corpus) -> dict[tuple[int, int], list[Sequence[int]]]:
             if len(gold) > 1:
                 alike.setdefault((gold.n_units, len(gold)), []).append(gold.boundaries)
     if not alike:
-        raise InputError(
-            "no gold with a boundary",
-            expected="gold to move boundaries of",
-            remedy='add "gold" to the documents, or leave the corpus out and give --units 5-12',
-            place=corpus[0].place,
-        )
+        expected = "gold to move boundaries of"
+        remedy = 'add "gold" to the documents, or leave the corpus out and give --units 5-12'
+        raise mistake(corpus[0].place, "no gold with a boundary", expected, remedy)
     return alike
 
 

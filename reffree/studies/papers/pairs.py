@@ -50,6 +50,7 @@ from reffree.util.errors import (
     UnknownNameError,
     counted,
     listed,
+    mistake,
     shorten,
 )
 from reffree.util.seeds import rng_for
@@ -191,11 +192,9 @@ def _choose_metrics(names: Sequence[str], corpus: Corpus, settings: StudySetting
     """Read the metrics, the one that pairs differ by first, as the corpus settles them."""
     chosen = choose_metrics(names, corpus, seed=settings.seed, offline=settings.offline)
     for name in chosen.reference_free:
-        raise OptionError(
-            f"the metric {name!r}",
-            expected="gold-based ones: the pairs are of one gold",
-            remedy="choose sed, alignment, boundary_similarity or the like",
-        )
+        expected = "gold-based ones: the pairs are of one gold"
+        remedy = "choose sed, alignment, boundary_similarity or the like"
+        raise OptionError(f"the metric {name!r}", expected=expected, remedy=remedy)
     check_gold(corpus, chosen)
     return chosen.over(golds_of([corpus]))
 
@@ -324,12 +323,8 @@ def _read_ballot(path: str) -> tuple[tuple[str, ...], list[tuple[Place, dict[str
     for number, cells in enumerate(table[1:], 2):
         place = Place(file=path, line=number)
         if len(cells) != len(header) and any(cells):
-            raise InputError(
-                f"{len(cells)} cells",
-                expected=f"{len(header)}, as in the header",
-                remedy="fill the row up with commas, or quote cells that have some",
-                place=place,
-            )
+            remedy = "fill the row up with commas, or quote cells that have some"
+            raise mistake(place, f"{len(cells)} cells", f"{len(header)}, as in the header", remedy)
         if any(cells):
             rows.append((place, dict(zip(header, map(str.strip, cells), strict=True))))
     return judges, rows
@@ -346,36 +341,23 @@ def _match_votes(
     for place, row in ballot:
         name = row["pair"]
         if name not in pairs:
-            raise InputError(
-                f"the pair {shorten(name)!r}",
-                expected="a pair that the corpus has with these settings",
-                remedy=str(UnknownNameError("pair", name, list(pairs)[:5])),
-                place=place,
-            )
+            expected = "a pair that the corpus has with these settings"
+            remedy = str(UnknownNameError("pair", name, list(pairs)[:5]))
+            raise mistake(place, f"the pair {shorten(name)!r}", expected, remedy)
         if name in votes:
-            raise InputError(
-                f"the pair {shorten(name)!r} a second time",
-                expected="a row for each pair",
-                remedy="put the votes of several judges into columns",
-                place=place,
-            )
+            expected, remedy = "a row for each pair", "put the votes of several judges into columns"
+            raise mistake(place, f"the pair {shorten(name)!r} a second time", expected, remedy)
         for side in ("first", "second"):
             masses = pairs[name][side]
             if row.get(side, masses) != masses:
-                raise InputError(
-                    f"{side} of {name} as {shorten(row[side])!r}",
-                    expected=f"{shorten(masses)!r}, as with these settings",
-                    remedy="give the same corpus, metrics and seed that made the ballot",
-                    place=place,
-                )
+                found = f"{side} of {name} as {shorten(row[side])!r}"
+                remedy = "give the same corpus, metrics and seed that made the ballot"
+                raise mistake(place, found, f"{shorten(masses)!r}, as with these settings", remedy)
         for judge in judges:
             if row[judge].casefold() not in WORDS:
-                raise InputError(
-                    f"the vote {shorten(row[judge])!r} of {shorten(judge)!r}",
-                    expected="first, second or equal, or nothing",
-                    remedy="write which of the two is better",
-                    place=place,
-                )
+                found = f"the vote {shorten(row[judge])!r} of {shorten(judge)!r}"
+                remedy = "write which of the two is better"
+                raise mistake(place, found, "first, second or equal, or nothing", remedy)
         given = (WORDS[row[judge].casefold()] for judge in judges)
         votes[name] = [vote for vote in given if vote is not None]
     return votes

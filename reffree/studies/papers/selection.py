@@ -141,11 +141,9 @@ def selection(
     rule = AdaptiveSelection(rate, min_gap, window, step_size, threshold, lifetime)
     wanted = tuple(dict.fromkeys(float(each) for each in shares))
     if len(wanted) < 2 or not all(0 < each <= 1 for each in wanted):
-        raise OptionError(
-            f"the shares {list(shares)}",
-            expected="at least two numbers above 0 and up to 1: a fine and a coarse one",
-            remedy="leave them out for 0.735 and 0.577, the paper's",
-        )
+        expected = "at least two numbers above 0 and up to 1: a fine and a coarse one"
+        remedy = "leave them out for 0.735 and 0.577, the paper's"
+        raise OptionError(f"the shares {list(shares)}", expected=expected, remedy=remedy)
     parsed = {
         CHANCE if method is None else spelling_of(method): method
         for method in map(parse_scored_method, methods)

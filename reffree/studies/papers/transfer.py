@@ -153,11 +153,8 @@ def transfer(
     """
     settings = StudySettings(**keywords)
     if not 0 <= threshold <= 1:
-        raise OptionError(
-            f"threshold = {threshold}",
-            expected="a probability, from 0 to 1",
-            remedy="leave it out for 0.5",
-        )
+        expected, remedy = "a probability, from 0 to 1", "leave it out for 0.5"
+        raise OptionError(f"threshold = {threshold}", expected=expected, remedy=remedy)
     how = ScorerSettings(
         window=window,
         splice_epochs=splice_epochs,
@@ -261,29 +258,23 @@ def _plan(
         if name not in corpora:
             raise UnknownNameError("corpus", name, corpora)
     if scorer is not None and (train or splices or calibrate):
-        raise OptionError(
-            "a given scorer beside corpora to train on",
-            expected="one of the two",
-            remedy="leave out train, splices and calibrate, or the scorer",
-        )
+        found = "a given scorer beside corpora to train on"
+        remedy = "leave out train, splices and calibrate, or the scorer"
+        raise OptionError(found, expected="one of the two", remedy=remedy)
     if scorer is not None:
         return {GIVEN: None}
     if not train and (splices or calibrate):
-        raise OptionError(
-            "corpora to splice or to calibrate on, and none to train on",
-            expected="corpora whose gold is learnt",
-            remedy="name them as train",
-        )
+        found = "corpora to splice or to calibrate on, and none to train on"
+        remedy = "name them as train"
+        raise OptionError(found, expected="corpora whose gold is learnt", remedy=remedy)
     learnt: Learnt = {}
     for turn in [tuple(train)] if train else [(name,) for name in corpora]:
         named = [{name: corpora[name] for name in each} for each in (turn, splices, calibrate)]
         source = TrainingCorpora(*named)
         if len(source.everything) == len(corpora):
-            raise OptionError(
-                f"no corpus to test on beside {listed(source.everything)}",
-                expected="at least one that is not trained on",
-                remedy="name another corpus, such as a test split",
-            )
+            found = f"no corpus to test on beside {listed(source.everything)}"
+            remedy = "name another corpus, such as a test split"
+            raise OptionError(found, expected="at least one that is not trained on", remedy=remedy)
         learnt["+".join(source.gold)] = source
     return learnt
 
