@@ -42,7 +42,7 @@ from reffree.statistics.losses import as_loss
 from reffree.statistics.paired import paired_tests
 from reffree.studies.chunks_texts import read_texts
 from reffree.studies.keywords import AverageOption, StudyKeywords, UnsegmentedOption, metric_option
-from reffree.studies.study import StudySettings
+from reffree.studies.study import Row, StudySettings
 from reffree.util.bounds import Bounds
 from reffree.util.declare import Option, declared
 from reffree.util.errors import InputError, OptionError, counted, listed, mistake
@@ -192,24 +192,25 @@ def chunks(
     bases = _find_chunkers(chunkers)
     wanted = _parse_values(values)
     made = [each for base in bases for each in (_settings(base, wanted) if wanted else [base])]
-    if equal_size is not None:
-        for each in made:
-            check_sized(each)
-        if wanted:
-            both = "values beside an equal size"
-            raise OptionError(both, expected="one of the two", remedy="leave one out")
+    for each in made if equal_size is not None else ():
+        check_sized(each)
+    if equal_size is not None and wanted:
+        both = "values beside an equal size"
+        raise OptionError(both, expected="one of the two", remedy="leave one out")
     made = _with_encoder(made, settings, embeddings)
     read, notes = read_texts(texts, settings.progress)
     if equal_size is not None:
-        made, sized = _of_equal_size(made, read, equal_size)
-        notes += sized
+        made = _of_equal_size(made, read, equal_size, notes)
     units = [text.units(language) for text in read]
     corpus, reports = chunked(read, units, made, settings.progress)
     if wanted:
         made, alike = _distinct(made, reports)
         corpus = corpus.only_systems([name for name in corpus[0].systems if name not in alike])
         notes += alike.values()
-    notes += _remarks(bases if wanted else made)
+    remarks: dict[str | None, list[str]] = {}
+    for each in bases if wanted else made:
+        remarks.setdefault(each.remark, []).append(spelling_of(each))
+    notes += [f"{', '.join(named)}: {remark}." for remark, named in remarks.items() if remark]
     for name, file in (systems or {}).items():
         corpus = read_system(file, name, corpus)
     if save_corpus is not None:
@@ -232,7 +233,7 @@ def chunks(
     parts = [parts_of(t.text, t.blocks, own) for t, own in zip(read, units, strict=True)]
     plain = [text.text for text in read]
     chunker_of_name = {spelling_of(each): each for each in made}
-    measured: list[dict[str, Any]] = []
+    measured: list[Row] = []
     for name in [row.system for row in table.systems if row.system in chunker_of_name]:
         report = reports[name]
         found = [text[a:b] for text, cut in zip(plain, report.cuts, strict=True) for a, b in cut]
@@ -241,7 +242,16 @@ def chunks(
         about = {"chunker": name, "seconds": report.seconds}
         about["size"] = sum(map(len, plain)) / report.snap.chunks
         measured.append({**report.snap.row, **row, **about})
-    curve = _curve(table, made, by, measured)
+    scored = {row.system: row for row in table.systems}
+    size_of = {row["chunker"]: row["size"] for row in measured}
+    curve = [
+        {
+            **{"corpus": "texts", "splitter": chunker.name, "setting": name, "size": size_of[name]},
+            **{"segments": scored[name].segments, "value": cell.value, "value_ci": cell.ci},
+        }
+        for name, chunker in chunker_of_name.items()
+        if (cell := scored[name].metrics[by]).value is not None
+    ]
     if wanted:
         best, verdict = _search(curve, measured, by, table)
     else:
@@ -271,18 +281,13 @@ def chunks(
         notes=table.notes,
         reading=READING,
         texts=tuple(
-            DocumentText(
-                corpus="texts",
-                id=document.id,
-                units=document.units,
-                systems={name: found.masses for name, found in document.segmentations.items()},
-            )
-            for document in list(corpus)[:TEXTS]
+            DocumentText("texts", d.id, d.units, {n: s.masses for n, s in d.segmentations.items()})
+            for d in corpus.documents[:TEXTS]
         ),
     )
 
 
-def _table(name: str, title: str, fields: Sequence[Field], rows: Sequence[dict[str, Any]]) -> Table:
+def _table(name: str, title: str, fields: Sequence[Field], rows: Sequence[Row]) -> Table:
     """Make a table of which columns of nothing but zeros and undefined values are not shown."""
     is_empty = {f.name: not any(row[f.name] for row in rows) for f in fields}
     hidden = [replace(f, label="") if is_empty[f.name] else f for f in fields]
@@ -357,13 +362,10 @@ def _settings(base: Chunker, values: Mapping[str, Sequence[str]]) -> list[Chunke
         [f"{option}={value}" for value in given] if given else _sizes(base)
         for option, given in values.items()
     ]
-    spelt = spelling_of(base)
-    start = f"{spelt}," if ":" in spelt else f"{spelt}:"
-    return [
-        # Read as on the command line, for the same sentences; what comes later counts.
-        parse_named(start + ",".join(chosen), CHUNKERS, "chunker", FLAG)
-        for chosen in product(*texts)
-    ]
+    start = spelling_of(base) + ("," if ":" in spelling_of(base) else ":")
+    # Read as on the command line, for the same sentences; what comes later counts.
+    spelt = [start + ",".join(chosen) for chosen in product(*texts)]
+    return [parse_named(each, CHUNKERS, "chunker", FLAG) for each in spelt]
 
 
 def _sizes(base: Chunker) -> list[str]:
@@ -386,23 +388,20 @@ def _sizes(base: Chunker) -> list[str]:
 
 
 def _of_equal_size(
-    chunkers: Sequence[Chunker], texts: Sequence[PlainText], characters: int
-) -> tuple[list[Chunker], list[str]]:
-    """Give all the size at which they have so many characters a chunk; say what came out."""
+    chunkers: Sequence[Chunker], texts: Sequence[PlainText], characters: int, notes: list[str]
+) -> list[Chunker]:
+    """Give all the size at which they have so many characters a chunk; note what came out."""
     found: dict[str, Chunker] = {}
-    notes = []
     for chunker in chunkers:
         sized = with_characters(chunker, texts, characters)
-        name = spelling_of(sized)
+        name, size = spelling_of(sized), characters_a_chunk(sized, texts)
         if name in found:
             notes.append(f"{spelling_of(chunker)} is {name}, too, at this size: scored once.")
             continue
         found[name] = sized
-        notes.append(
-            f"{name}: {characters_a_chunk(sized, texts):,.0f} characters a chunk, where "
-            f"{characters:,} were asked for."
-        )
-    return list(found.values()), notes
+        asked = f"where {characters:,} were asked for"
+        notes.append(f"{name}: {size:,.0f} characters a chunk, {asked}.")
+    return list(found.values())
 
 
 def _distinct(
@@ -417,15 +416,6 @@ def _distinct(
         if kept is not chunker:
             alike[name] = f"{name} cuts the texts as {spelling_of(kept)} does."
     return list(first.values()), alike
-
-
-def _remarks(chunkers: Sequence[Chunker]) -> list[str]:
-    """Say what a reader of chunkers' scores must know."""
-    remarks: dict[str, list[str]] = {}
-    for chunker in chunkers:
-        if chunker.remark is not None:
-            remarks.setdefault(chunker.remark, []).append(spelling_of(chunker))
-    return [f"{', '.join(names)}: {remark}." for remark, names in remarks.items()]
 
 
 def _by_characters(metric: str) -> str:
@@ -460,10 +450,7 @@ def _token_counter(
     if is_endpoint(options.model):
         return None, None  # a server counts for itself
     folder = find_model(
-        options.model,
-        offline=options.offline,
-        settings=options.model_settings,
-        check_weights=False,
+        options.model, offline=options.offline, settings=options.model_settings, check_weights=False
     )
     limit, file = folder.spec.max_length, folder.path / "tokenizer.json"
     if not file.exists():
@@ -482,7 +469,7 @@ def _token_counter(
     return count, limit
 
 
-def _system_rows(table: ScoreTable) -> tuple[list[Field], list[dict[str, Any]]]:
+def _system_rows(table: ScoreTable) -> tuple[list[Field], list[Row]]:
     """Columns and a row per system: segments, and every metric with its interval."""
     fields = [*columns("text", "system"), *columns("count", "segments")]
     for name, found in table.systems[0].metrics.items():
@@ -493,29 +480,12 @@ def _system_rows(table: ScoreTable) -> tuple[list[Field], list[dict[str, Any]]]:
         fields += [value, interval, *(columns("p", **{f"{name}_p": "p"}) if has_null else ())]
     rows = []
     for row in table.systems:
-        cells: dict[str, Any] = {"system": row.system, "segments": row.segments}
+        cells: Row = {"system": row.system, "segments": row.segments}
         for name, found in row.metrics.items():
             cells |= {name: found.value, f"{name}_ci": found.ci}
             cells[f"{name}_p"] = None if found.null is None else found.null.p
         rows.append(cells)
     return fields, rows
-
-
-def _curve(
-    table: ScoreTable, chunkers: Sequence[Chunker], metric: str, sizes: Sequence[dict[str, Any]]
-) -> list[dict[str, Any]]:
-    """Return a row per setting that has a score, in the order in which they were given."""
-    found = {row.system: row for row in table.systems}
-    size_of = {row["chunker"]: row["size"] for row in sizes}
-    rows = []
-    for chunker in chunkers:
-        name = spelling_of(chunker)
-        score = found[name].metrics[metric]
-        if score.value is not None:
-            row: dict[str, Any] = {"corpus": "texts", "splitter": chunker.name, "setting": name}
-            row |= {"size": size_of[name], "segments": found[name].segments}
-            rows.append(row | {"value": score.value, "value_ci": score.ci})
-    return rows
 
 
 def _rivals(table: ScoreTable, metric: str, seed: int) -> Rivals:
@@ -539,7 +509,7 @@ def _rivals(table: ScoreTable, metric: str, seed: int) -> Rivals:
 
 
 def _recommend(
-    table: ScoreTable, by: str, measured: Sequence[dict[str, Any]], limit: int | None, seed: int
+    table: ScoreTable, by: str, measured: Sequence[Row], limit: int | None, seed: int
 ) -> tuple[str | None, list[str]]:
     """Return the chunker to take, and what speaks for and against it."""
     rivals = _rivals(table, by, seed)
@@ -581,10 +551,7 @@ def _recommend(
 
 
 def _search(
-    curve: Sequence[dict[str, Any]],
-    measured: Sequence[dict[str, Any]],
-    metric: str,
-    table: ScoreTable,
+    curve: Sequence[Row], measured: Sequence[Row], metric: str, table: ScoreTable
 ) -> tuple[str | None, list[str]]:
     """Return the best setting, and what to say of it; an end of the range is no optimum.
 

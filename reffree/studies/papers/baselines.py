@@ -10,7 +10,7 @@ charges false alarms more than misses. Coen's Table 3 asks the same of W-F1 with
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Unpack
+from typing import Annotated, Unpack
 
 import numpy as np
 
@@ -25,19 +25,11 @@ from reffree.segmenters.segment import HOMES, parse_segmenter, segment
 from reffree.statistics.losses import as_loss
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.keywords import StudyKeywords, metric_option
-from reffree.studies.study import (
-    StudiedCorpus,
-    StudySettings,
-    corpus_parts,
-    study_result,
-)
+from reffree.studies.study import Row, StudiedCorpus, StudySettings, corpus_parts, study_result
 from reffree.util.declare import Option, declared
 from reffree.util.errors import OptionError, listed
 
-METHODS = (
-    *("none", "all", "random_known", "random_unknown"),
-    *("texttiling", "c99", "textseg"),
-)
+METHODS = (*("none", "all", "random_known", "random_unknown"), *("texttiling", "c99", "textseg"))
 METRICS = ("pk", "pk_prime", "windowdiff", "pr_error")
 """Both of Georgescul et al. (2006)."""
 
@@ -61,8 +53,7 @@ def baselines(
         ),
     ] = METHODS,
     metrics: Annotated[
-        Sequence[str],
-        metric_option("As in reffree score; may be repeated."),
+        Sequence[str], metric_option("As in reffree score; may be repeated.")
     ] = METRICS,
     embeddings: Mapping[str, Vectors] | None = None,
     **keywords: Unpack[StudyKeywords],
@@ -86,7 +77,7 @@ def baselines(
         check_gold(part.corpus, chosen)
         part.check(chosen.reference_free.values(), parsed, settings, needs_vectors=needs_vectors)
     studied: list[StudiedCorpus] = []
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for part in parts:
         corpus, embedded = part.corpus, part.encode(settings) if needs_vectors else None
         wanted = [method for method in methods if method not in corpus.hypotheses]
@@ -106,7 +97,7 @@ def baselines(
     names = list(dict.fromkeys(row["metric"] for row in rows))
     specs = [each.embedded.spec for each in studied if each.embedded is not None]
     made_with = {"made-with": f"{specs[0].name}@{specs[0].revision}"} if specs else {}
-    wide: dict[tuple[str, str], dict[str, Any]] = {}
+    wide: dict[tuple[str, str], Row] = {}
     for row in rows:
         cells = wide.setdefault((row["corpus"], row["system"]), dict(row))
         cells |= {row["metric"]: row["value"], f"{row['metric']}_ci": row["ci"]}
@@ -132,7 +123,7 @@ def baselines(
     )
 
 
-def _rows(name: str, corpus: Corpus, scores: Scores) -> Iterator[dict[str, Any]]:
+def _rows(name: str, corpus: Corpus, scores: Scores) -> Iterator[Row]:
     """Every system but gold under every metric; ``loss`` is its value with lower as better."""
     bootstrap = DocumentBootstrap(len(corpus), np.random.default_rng(scores.settings.seed))
     for s, system in enumerate(scores.systems):
@@ -151,7 +142,7 @@ def _rows(name: str, corpus: Corpus, scores: Scores) -> Iterator[dict[str, Any]]
             }
 
 
-def _describe(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _describe(rows: Sequence[Row]) -> Iterator[str]:
     """What no boundaries cost against boundaries everywhere; whom reading the text helps."""
     for corpus in dict.fromkeys(row["corpus"] for row in rows):
         of_corpus = [row for row in rows if row["corpus"] == corpus and row["loss"] is not None]

@@ -34,7 +34,7 @@ from reffree.metrics.gold.pairs import Pairs
 from reffree.metrics.registry import parse_metric
 from reffree.statistics.losses import as_loss
 from reffree.studies.keywords import GoldKeywords, metric_option
-from reffree.studies.study import StudiedCorpus, StudySettings, check_study
+from reffree.studies.study import Row, StudiedCorpus, StudySettings, check_study
 from reffree.util.arrays import Booleans, Integers
 from reffree.util.bounds import check_whole
 from reffree.util.declare import Option, declared
@@ -115,7 +115,7 @@ def moves(
     for n in lengths:
         check_whole("units", n, 3, most=LONGEST, remedy="write 5 to 16")
     chosen = _choose_metrics(metrics)
-    found: list[dict[str, Any]] = []
+    found: list[Row] = []
     studied = []
     for name, corpus in corpora.items():
         alike = _alike_golds(corpus)
@@ -133,7 +133,7 @@ def moves(
                 found += count_misjudged(f"{EVERY}{n} units", n, inner, chosen)
                 advance(1)
     rows = list(_shares(found, "corpus"))
-    wide: dict[tuple[str, str], dict[str, Any]] = {}
+    wide: dict[tuple[str, str], Row] = {}
     for row in rows:
         cells = wide.setdefault((row["corpus"], row["metric"]), {**row})
         cells |= {row["kind"]: row["share"], f"{row['kind']} reversed": row["reversed"]}
@@ -195,7 +195,7 @@ def _alike_golds(corpus: Corpus) -> dict[tuple[int, int], list[Sequence[int]]]:
 
 def count_misjudged(
     corpus: str, n: int, inner: Integers, metrics: Mapping[str, GoldMetric]
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Row]:
     """Count references with a tie and with a reversal, a row for every metric and kind of error.
 
     ``inner`` are their boundaries, (references, m - 1): all are of ``n`` units and m segments, at
@@ -297,9 +297,9 @@ def _misjudged(
     return tied, np.flatnonzero(best_large > worst_small)
 
 
-def _shares(found: Iterable[Mapping[str, Any]], *keys: str) -> Iterator[dict[str, Any]]:
+def _shares(found: Iterable[Row], *keys: str) -> Iterator[Row]:
     """Shares of references by corpus, or by corpus and segments; kinds and metrics in order."""
-    groups: dict[tuple[Any, ...], dict[tuple[str, str], list[Mapping[str, Any]]]] = {}
+    groups: dict[tuple[Any, ...], dict[tuple[str, str], list[Row]]] = {}
     for row in found:
         group = groups.setdefault(tuple(row[key] for key in keys), {})
         group.setdefault((row["metric"], row["kind"]), []).append(row)
@@ -314,7 +314,7 @@ def _shares(found: Iterable[Mapping[str, Any]], *keys: str) -> Iterator[dict[str
             }
 
 
-def _describe(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _describe(rows: Sequence[Row]) -> Iterator[str]:
     """How often each metric is at a loss on a corpus, and on the longest of all references."""
     names = list(dict.fromkeys(row["corpus"] for row in rows))
     enumerated = [name for name in names if name.startswith(EVERY)]

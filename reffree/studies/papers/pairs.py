@@ -16,7 +16,7 @@ import csv
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
-from typing import Annotated, Any, Literal, Unpack, get_args
+from typing import Annotated, Literal, Unpack, get_args
 
 import numpy as np
 
@@ -36,6 +36,7 @@ from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.keywords import TextsOption, WordKeywords, check_metric, metric_option
 from reffree.studies.study import (
     CorpusPart,
+    Row,
     StudiedCorpus,
     StudySettings,
     corpus_parts,
@@ -91,9 +92,6 @@ VERDICT_FIELDS = (
     *columns("number", "first", "second"),
 )
 MAJORITY = (*columns("text", "kind", "metric"), *columns("share", "share", "turned"))
-
-
-Row = dict[str, Any]
 
 
 @declared

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import Annotated, Any, Unpack
+from typing import Annotated, Unpack
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from reffree.segmenters.selection import (
 )
 from reffree.studies.keywords import CandidatesOption, MinGapOption, ScoresOption, StudyKeywords
 from reffree.studies.study import (
+    Row,
     StudiedCorpus,
     StudySettings,
     candidates_field,
@@ -156,9 +157,9 @@ def selection(
         speaker_candidates(part.corpus, candidates_speaker)  # which refuses what it must
         part.check((), scorers, settings, needs_vectors=needs_vectors)
     studied: list[StudiedCorpus] = []
-    rates: list[dict[str, Any]] = []
-    differences: list[dict[str, Any]] = []
-    places: list[dict[str, Any]] = []
+    rates: list[Row] = []
+    differences: list[Row] = []
+    places: list[Row] = []
     n_gaps: dict[str, int] = {}
     for part in parts:
         corpus, embedded = part.corpus, part.encode(settings) if needs_vectors else None
@@ -232,7 +233,7 @@ def selection(
 
 def _thin(
     scores: Sequence[Floats], masks: Sequence[Candidates], share: float, rule: AdaptiveSelection
-) -> tuple[dict[str, Any], Selected]:
+) -> tuple[Row, Selected]:
     """Select by both rules from the gaps above the threshold that comes nearest to a share."""
     pooled = np.sort(np.concatenate([s[m] for s, m in zip(scores, masks, strict=True)]))[::-1]
     levels = np.unique(pooled)[::-1]  # thresholds: as many gaps score at least each of them
@@ -280,7 +281,7 @@ def _differences(
     return apart, min(shared, default=None)
 
 
-def _describe_rates(rates: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _describe_rates(rates: Sequence[Row]) -> Iterator[str]:
     """Say for every method what both rules take of the fewest and of the most candidates."""
     has_several = len({row["corpus"] for row in rates}) > 1
     for corpus, method in dict.fromkeys((row["corpus"], row["method"]) for row in rates):
@@ -294,7 +295,7 @@ def _describe_rates(rates: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         )
 
 
-def _notes(rates: Sequence[Mapping[str, Any]], n_gaps: Mapping[str, int]) -> Iterator[str]:
+def _notes(rates: Sequence[Row], n_gaps: Mapping[str, int]) -> Iterator[str]:
     """Name scorers whose rate the controller did not reach."""
     for corpus, n in n_gaps.items():
         own = [row for row in rates if row["corpus"] == corpus]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import product
-from typing import Annotated, Any, Unpack, cast
+from typing import Annotated, Unpack, cast
 
 import numpy as np
 
@@ -36,6 +36,7 @@ from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.keywords import StudyKeywords, metric_option
 from reffree.studies.study import (
     CorpusPart,
+    Row,
     StudiedCorpus,
     StudySettings,
     corpus_parts,
@@ -124,8 +125,7 @@ def transfer(
         ),
     ] = METHODS,
     metrics: Annotated[
-        Sequence[str],
-        metric_option("Further metrics, as in reffree score; may be repeated."),
+        Sequence[str], metric_option("Further metrics, as in reffree score; may be repeated.")
     ] = (),
     threshold: Annotated[float, Option("Of the scorer's probabilities.", cli=False)] = 0.5,
     min_gap: Annotated[
@@ -186,8 +186,8 @@ def transfer(
     kept = None if scorer is None else TrainedScorer.load(scorer)
     embedded = _encode(parts.values(), how, kept, list(parsed.values()), chosen, settings)
     studied: list[StudiedCorpus] = []
-    rows: list[dict[str, Any]] = []
-    history: list[dict[str, Any]] = []
+    rows: list[Row] = []
+    history: list[Row] = []
     used: list[Description[ScorerSettings]] = []
     for trained_on, source in learnt.items():
         checkpoint = kept or _train(source, how, embedded, settings)
@@ -330,7 +330,7 @@ def _score(
     metrics: MetricSet,
     embedded: Embeddings | None,
     settings: StudySettings,
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Row]:
     """Score systems' segmentations of a corpus; a row for each, gold aside.
 
     The pooled metrics are of the counts of all documents together.
@@ -366,7 +366,7 @@ def _score(
         }
 
 
-def _history(trained_on: str, description: Description[ScorerSettings]) -> Iterator[dict[str, Any]]:
+def _history(trained_on: str, description: Description[ScorerSettings]) -> Iterator[Row]:
     """What a stage was judged on after each epoch, then each corpus of several (Tables 7, 8)."""
     for epoch in description.history:
         place = {"trained_on": trained_on, "stage": epoch["stage"], "epoch": epoch["epoch"]}
@@ -378,7 +378,7 @@ def _history(trained_on: str, description: Description[ScorerSettings]) -> Itera
             yield {**place, "corpus": each, **{figure: of[figure] for figure in FIGURES}}
 
 
-def _describe(rows: Sequence[Mapping[str, Any]], threshold: float) -> Iterator[str]:
+def _describe(rows: Sequence[Row], threshold: float) -> Iterator[str]:
     """What the scorer does where, what chance does there, and how far densities go apart."""
     for trained_on in dict.fromkeys(row["trained_on"] for row in rows):
         own = [row for row in rows if row["trained_on"] == trained_on]
