@@ -107,19 +107,14 @@ def boundaries(
         Sequence[str] | None,
         Option(
             "Only this document; may be repeated.",
-            flag="--document",
-            metavar="ID",
+            "--document",
+            "ID",
             default="all; in a terminal the first are drawn",
         ),
     ] = None,
     systems: Annotated[
         Sequence[str] | None,
-        Option(
-            "Only this system, or gold; may be repeated.",
-            flag="--only",
-            metavar="NAME",
-            default="all",
-        ),
+        Option("Only this system, or gold; may be repeated.", "--only", "NAME", default="all"),
     ] = None,
     embeddings: Vectors | None = None,
     progress: Progress = no_progress,

@@ -117,8 +117,8 @@ def chunks(
             "chonkie:recursive, :token, :sentence, :semantic; semantic-text-splitter; "
             "llamaindex:sentence, :token; docling:hybrid, :hierarchical; or MODULE:FUNCTION; may "
             "be repeated.",
-            flag="--chunker",
-            metavar="SPEC",
+            "--chunker",
+            "SPEC",
             check=chunker_of,
             names="chunkers",
         ),
@@ -147,7 +147,7 @@ def chunks(
     average: AverageOption = "macro",
     systems: Annotated[
         Mapping[str, str] | None,
-        Option("One more system, from its file; may be repeated.", flag="--system"),
+        Option("One more system, from its file; may be repeated.", "--system"),
     ] = None,
     embeddings: Annotated[
         str | None,
@@ -157,9 +157,7 @@ def chunks(
     save_corpus: Annotated[
         str | None,
         Option(
-            "Also write sentences and systems as corpus JSONL, for reffree score.",
-            flag="--save",
-            metavar="FILE",
+            "Also write sentences and systems as corpus JSONL, for reffree score.", "--save", "FILE"
         ),
     ] = None,
     **keywords: Unpack[StudyKeywords],

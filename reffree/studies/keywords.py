@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypedDict
 
 from reffree.encoders.options import EncoderOptions, Encoding
@@ -45,6 +45,11 @@ def metric_option(help: str, *, names: str = "metrics", default: str | None = No
     return Option(help, "-m/--metric", "METRIC", default=default, names=names, check=check_metric)
 
 
+def method_option(help: str, check: Callable[[str], object], *, names: str = "methods") -> Option:
+    """Declare ``--method``; which methods a study takes, and how they are read, is its own."""
+    return Option(help, "--method", "METHOD", check=check, names=names)
+
+
 UnsegmentedOption = Annotated[
     Literal["neutral", "skip", "worst"],
     Option(
@@ -69,16 +74,14 @@ TextsOption = Annotated[
         initial=3,
     ),
 ]
-MinGapOption = Annotated[
-    int, Bounds(1), Option("Units between two boundaries.", flag="--gap", metavar="UNITS")
-]
+MinGapOption = Annotated[int, Bounds(1), Option("Units between two boundaries.", "--gap", "UNITS")]
 EncodersOption = Annotated[
     Sequence[str] | None,
     Option(
         "Alias (reffree models), folder, hub id or http://host/v1#model, with settings as in "
         "mpnet:pooling=cls,layer=-2; may be repeated.",
-        flag="--encoder",
-        metavar="NAME",
+        "--encoder",
+        "NAME",
         default="minilm",
         names="encoders",
         check=check_encoder,

@@ -149,8 +149,8 @@ def perturb(
             "removal, insertion, replacement, transposition or mixture; transposition moves all "
             "boundaries by so many units, transposition:k so many by one unit, "
             "transposition:distance=2,k by two; may be repeated.",
-            flag="--kind",
-            metavar="KIND",
+            "--kind",
+            "KIND",
             names="perturbations",
             check=parse_kind,
         ),

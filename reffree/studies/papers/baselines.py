@@ -16,7 +16,6 @@ import numpy as np
 
 from reffree.data.corpus import GOLD, Corpus
 from reffree.encoders.embed import Vectors
-from reffree.evaluate.metric_set import choose_metrics
 from reffree.evaluate.result import Result, Table, columns, estimate
 from reffree.evaluate.score import check_gold, scores_of
 from reffree.evaluate.scores import Scores, ScoreSettings
@@ -24,9 +23,9 @@ from reffree.evaluate.signature import Signature
 from reffree.segmenters.segment import HOMES, parse_segmenter, segment
 from reffree.statistics.losses import as_loss
 from reffree.statistics.resampling import DocumentBootstrap
-from reffree.studies.keywords import StudyKeywords, metric_option
+from reffree.studies.keywords import StudyKeywords, method_option, metric_option
 from reffree.studies.study import Row, StudiedCorpus, StudySettings, corpus_parts, study_result
-from reffree.util.declare import Option, declared
+from reffree.util.declare import declared
 from reffree.util.errors import OptionError, listed
 
 METHODS = (*("none", "all", "random_known", "random_unknown"), *("texttiling", "c99", "textseg"))
@@ -44,13 +43,7 @@ def baselines(
     *,
     methods: Annotated[
         Sequence[str],
-        Option(
-            "As in reffree segment; may be repeated.",
-            flag="--method",
-            metavar="METHOD",
-            check=parse_segmenter,
-            names="methods",
-        ),
+        method_option("As in reffree segment; may be repeated.", parse_segmenter),
     ] = METHODS,
     metrics: Annotated[
         Sequence[str], metric_option("As in reffree score; may be repeated.")
@@ -71,7 +64,7 @@ def baselines(
     if not methods and all(set(corpus.hypotheses) <= {GOLD} for corpus in corpora.values()):
         remedy = "leave methods out for all"
         raise OptionError("no method and no system", expected="at least one", remedy=remedy)
-    chosen = choose_metrics(metrics, parts[0].corpus, seed=settings.seed, offline=settings.offline)
+    chosen = settings.choose_metrics(metrics, parts[0].corpus)
     needs_vectors = bool(chosen.reference_free) or any(m.needs_embeddings for m in parsed)
     for part in parts:
         check_gold(part.corpus, chosen)

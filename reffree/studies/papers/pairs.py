@@ -23,7 +23,7 @@ import numpy as np
 from reffree.data.corpus import Corpus
 from reffree.data.segmentation import Segmentation
 from reffree.evaluate.blocks import golds_of
-from reffree.evaluate.metric_set import MetricSet, choose_metrics
+from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.result import DocumentText, Result, Table, columns, estimate
 from reffree.evaluate.score import check_gold
 from reffree.evaluate.signature import Signature
@@ -40,6 +40,7 @@ from reffree.studies.study import (
     StudiedCorpus,
     StudySettings,
     corpus_parts,
+    group_by,
     study_result,
 )
 from reffree.util.arrays import Floats
@@ -77,6 +78,7 @@ METRICS = ("boundary_similarity", "alignment", "windowdiff")
 
 ALL_EQUAL = "all equal"
 EQUAL = 1e-9
+SIDES = ("gold", "first", "second")
 TOLD_APART = (
     *columns("text", kind="error", metric="metric"),
     *columns("count", "pairs"),
@@ -99,7 +101,7 @@ def pairs(
     corpora: Mapping[str, Corpus],
     *,
     kinds: Annotated[
-        Sequence[Kind], Option("Of error; may be repeated.", flag="--kind", metavar="KIND")
+        Sequence[Kind], Option("Of error; may be repeated.", "--kind", "KIND")
     ] = KINDS,
     by: Annotated[
         str,
@@ -149,9 +151,8 @@ def pairs(
                     name = f"{part.name}:{row['pair']}" if len(parts) > 1 else row["pair"]
                     made[name] = {**row, "pair": name}
                 advance(1)
-        for kind, n in missing.items():
-            without = f"{counted(n, 'reference')} without a pair that differs."
-            notes.append(f"{part.name}, {kind}: {without}")
+        without = ((kind, counted(n, "reference")) for kind, n in missing.items())
+        notes += [f"{part.name}, {k}: {n} without a pair that differs." for k, n in without]
         signature = Signature.of(chosen, part.corpus, None, seed=settings.seed)
         studied.append(StudiedCorpus(part.name, part.corpus, None, signature))
     if not made:
@@ -188,7 +189,7 @@ def pairs(
 
 def _choose_metrics(names: Sequence[str], corpus: Corpus, settings: StudySettings) -> MetricSet:
     """Read the metrics, the one that pairs differ by first, as the corpus settles them."""
-    chosen = choose_metrics(names, corpus, seed=settings.seed, offline=settings.offline)
+    chosen = settings.choose_metrics(names, corpus)
     for name in chosen.reference_free:
         expected = "gold-based ones: the pairs are of one gold"
         remedy = "choose sed, alignment, boundary_similarity or the like"
@@ -253,16 +254,11 @@ def _find_pairs(
                     continue
                 # Which comes first says nothing of which is better.
                 i, j = best if rng_for(seed, "pairs", of, kind).random() < 0.5 else best[::-1]
-                names = {"corpus": part.name, "document": document.id, "kind": kind}
-                each = {"gold": gold, "first": hypotheses[i], "second": hypotheses[j]}
-                yield (
-                    kind,
-                    {
-                        **{"pair": f"{of}:{kind}", **names},
-                        **{side: spell_masses(cut) for side, cut in each.items()},
-                        "losses": {key: (float(x[i]), float(x[j])) for key, x in losses.items()},
-                    },
-                )
+                row: Row = {"pair": f"{of}:{kind}", "corpus": part.name, "document": document.id}
+                for side, cut in zip(SIDES, (gold, hypotheses[i], hypotheses[j]), strict=True):
+                    row[side] = " ".join(map(str, cut.masses))
+                both = {key: (float(x[i]), float(x[j])) for key, x in losses.items()}
+                yield kind, {**row, "kind": kind, "losses": both}
 
 
 def _farthest(
@@ -282,15 +278,6 @@ def _farthest(
                 best = merit, (i, j)
         start += size
     return None if best is None else best[1]
-
-
-def spell_masses(segmentation: Segmentation) -> str:
-    """Write masses into a cell.
-
-    >>> spell_masses(Segmentation((3, 4)))
-    '3 4'
-    """
-    return " ".join(map(str, segmentation.masses))
 
 
 def _verdict(row: Row, metric: str) -> Verdict:
@@ -373,12 +360,6 @@ def majority_of(votes: Sequence[Verdict]) -> Verdict | None:
     return ranked[0][0]
 
 
-def _by_kind(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """Group pairs by kind of error, kinds as they first come."""
-    kinds = dict.fromkeys(row["kind"] for row in rows)
-    return {kind: [row for row in rows if row["kind"] == kind] for kind in kinds}
-
-
 def _agreement(
     pairs: Sequence[Row],
     judges: Sequence[str],
@@ -388,7 +369,7 @@ def _agreement(
 ) -> list[Row]:
     """A row per kind: κ, and how often each metric says what most judges say."""
     rows = []
-    for kind, own in _by_kind([row for row in pairs if row["pair"] in votes]).items():
+    for (kind,), own in group_by((r for r in pairs if r["pair"] in votes), "kind").items():
         counts = [[votes[row["pair"]].count(verdict) for verdict in VERDICTS] for row in own]
         most = [(row, majority_of(votes[row["pair"]])) for row in own]
         decided = [(row, verdict) for row, verdict in most if verdict is not None]
@@ -419,7 +400,7 @@ def _tables(
         )
         yield Table.of("agreement", "Agreement with most judges", fields, agreement)
     rows = []
-    for kind, own in _by_kind(pairs).items():
+    for (kind,), own in group_by(pairs, "kind").items():
         for name in names:
             apart = [abs(a - b) for a, b in (row["losses"][name] for row in own)]
             defined = [x for x in apart if not np.isnan(x)]
@@ -444,9 +425,7 @@ def _texts(part: StudiedCorpus, pairs: Sequence[Row], n: int) -> Iterator[Docume
     systems: dict[str, dict[str, tuple[int, ...]]] = {}
     for row in pairs:
         if row["corpus"] == part.name:
-            gold, first, second = (
-                tuple(map(int, row[side].split())) for side in ("gold", "first", "second")
-            )
+            gold, first, second = (tuple(map(int, row[side].split())) for side in SIDES)
             own = systems.setdefault(row["document"], {"gold": gold})
             own |= {f"{row['pair']}, first": first, f"{row['pair']}, second": second}
     for id in list(systems)[:n]:
@@ -466,7 +445,8 @@ def _describe(
         over = counted(row["pairs"], "pair")
         yield f"{row['kind'].capitalize()}: κ {kappa} over {over}; {found}."
     if not agreement:
-        made = [counted(len(own), f"{kind} pair") for kind, own in _by_kind(pairs).items()]
+        by_kind = group_by(pairs, "kind").items()
+        made = [counted(len(own), f"{kind} pair") for (kind,), own in by_kind]
         yield (
             f"{listed(made)}: write them with -f csv, add a column of votes for each judge, and "
             "give the file as --votes."

@@ -30,7 +30,13 @@ from reffree.segmenters.selection import (
     select_adaptive,
     speaker_candidates,
 )
-from reffree.studies.keywords import CandidatesOption, MinGapOption, ScoresOption, StudyKeywords
+from reffree.studies.keywords import (
+    CandidatesOption,
+    MinGapOption,
+    ScoresOption,
+    StudyKeywords,
+    method_option,
+)
 from reffree.studies.study import (
     Row,
     StudiedCorpus,
@@ -96,12 +102,10 @@ def selection(
     *,
     methods: Annotated[
         Sequence[str],
-        Option(
+        method_option(
             "With a score per gap: depth, texttiling, posterior, scorer:path=FOLDER, "
             "csm:path=FOLDER or random; may be repeated.",
-            flag="--method",
-            metavar="METHOD",
-            check=parse_scored_method,
+            parse_scored_method,
             names="gap_methods",
         ),
     ] = METHODS,
@@ -119,9 +123,7 @@ def selection(
     ] = 50,
     step_size: Annotated[
         float,
-        Option(
-            "How far the threshold can move at a time, on the scores' own scale.", flag="--step"
-        ),
+        Option("How far the threshold can move at a time, on the scores' own scale.", "--step"),
     ] = 0.2,
     threshold: Annotated[float, Option("The first threshold.", cli=False)] = 0.5,
     lifetime: Annotated[

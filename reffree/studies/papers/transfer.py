@@ -18,7 +18,7 @@ from reffree.data.corpus import GOLD, Corpus
 from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import Embeddings, Vectors, coming_spec
 from reffree.encoders.options import Encoding
-from reffree.evaluate.metric_set import MetricSet, choose_metrics
+from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.result import Result, Table, columns, estimate
 from reffree.evaluate.score import check_gold, scores_of
 from reffree.evaluate.scores import Average, ScoreSettings
@@ -33,7 +33,7 @@ from reffree.segmenters.trained.folder import Description
 from reffree.segmenters.trained.scorer import TrainedScorer, train_scorer
 from reffree.segmenters.trained.settings import ScorerSettings
 from reffree.statistics.resampling import DocumentBootstrap
-from reffree.studies.keywords import StudyKeywords, metric_option
+from reffree.studies.keywords import StudyKeywords, method_option, metric_option
 from reffree.studies.study import (
     CorpusPart,
     Row,
@@ -116,12 +116,8 @@ def transfer(
     ] = None,
     methods: Annotated[
         Sequence[str],
-        Option(
-            "As in reffree segment, beside the scorer; may be repeated.",
-            flag="--method",
-            metavar="METHOD",
-            check=parse_segmenter,
-            names="methods",
+        method_option(
+            "As in reffree segment, beside the scorer; may be repeated.", parse_segmenter
         ),
     ] = METHODS,
     metrics: Annotated[
@@ -177,7 +173,7 @@ def transfer(
         tested[name] = [part for part in parts.values() if part.name not in seen]
     some = next(iter(whole.values()))
     wanted = [*MEAN, *POOLED, *metrics]
-    chosen = choose_metrics(wanted, some, seed=settings.seed, offline=settings.offline)
+    chosen = settings.choose_metrics(wanted, some)
     for trained_on, source in learnt.items():
         for part in tested[trained_on]:
             check_gold(part.corpus, chosen)
