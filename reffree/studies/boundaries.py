@@ -34,7 +34,6 @@ from reffree.metrics.free.placement import Granularity, Placement, allowed_segme
 from reffree.metrics.free.posterior import Posterior
 from reffree.segmenters.base import Inputs
 from reffree.statistics.resampling import DocumentBootstrap
-from reffree.studies.study import Row
 from reffree.util.declare import Option, declared
 from reffree.util.errors import (
     InputError,
@@ -44,6 +43,7 @@ from reffree.util.errors import (
     counted,
     mistake,
 )
+from reffree.util.grid import Row
 from reffree.util.progress import Progress, no_progress
 
 METRIC, PLACED, DENSE = SCORED = ExpectedPk.name, Placement.name, Granularity.name

@@ -42,10 +42,11 @@ from reffree.statistics.losses import as_loss
 from reffree.statistics.paired import paired_tests
 from reffree.studies.chunks_texts import read_texts
 from reffree.studies.keywords import AverageOption, StudyKeywords, UnsegmentedOption, metric_option
-from reffree.studies.study import Row, StudySettings
+from reffree.studies.study import StudySettings
 from reffree.util.bounds import Bounds
 from reffree.util.declare import Option, declared
 from reffree.util.errors import InputError, OptionError, counted, listed, mistake
+from reffree.util.grid import Row
 from reffree.util.naming import parse_named, spelling_of
 
 RANKED_BY = "placement"

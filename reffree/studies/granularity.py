@@ -39,7 +39,6 @@ from reffree.statistics.resampling import MIN_DOCUMENTS, DocumentBootstrap
 from reffree.studies.keywords import StudyKeywords, metric_option
 from reffree.studies.study import (
     CorpusPart,
-    Row,
     StudiedCorpus,
     StudySettings,
     corpus_parts,
@@ -49,6 +48,7 @@ from reffree.util.arrays import Floats
 from reffree.util.bounds import check_number
 from reffree.util.declare import Option, declared
 from reffree.util.errors import OptionError, counted, listed, mistake
+from reffree.util.grid import Row
 
 METRICS = ("expected_pk",)
 
@@ -263,9 +263,6 @@ def _follow(
     return StudiedCorpus(part.name, corpus, embedded, signature), curves
 
 
-# Curves
-
-
 def gold_name(metric: Expected) -> str:
     """Name of the gold-based metric whose expectation a metric is."""
     return metric.name.removeprefix("expected_")
@@ -438,9 +435,6 @@ def _join(stretches: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int
     return [(group[0][0], group[0][1], group[-1][2]) for group in groups]
 
 
-# Rows
-
-
 def _tables(curves: Sequence[GranularityCurves]) -> Iterator[Table]:
     """Systems, errors by assumed number, crossings where there are any, and what charts draw."""
     systems, errors, points, marks = [], [], [], []
@@ -493,9 +487,6 @@ def _system_row(curves: GranularityCurves, s: int) -> Row:
         "overall_ci": curves.bootstrap.interval(overall, curves.overall[s]),
     }
     return row if real is None else {**row, "real": real.value, "real_ci": real.ci}
-
-
-# Sentences
 
 
 def answer(curves: Sequence[GranularityCurves]) -> Iterator[str]:

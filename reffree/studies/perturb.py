@@ -35,18 +35,12 @@ from reffree.statistics.resampling import (
     resampled_documents,
 )
 from reffree.studies.keywords import StudyKeywords, UnsegmentedOption, metric_option
-from reffree.studies.study import (
-    Row,
-    StudiedCorpus,
-    StudySettings,
-    corpus_parts,
-    group_by,
-    study_result,
-)
+from reffree.studies.study import StudiedCorpus, StudySettings, corpus_parts, study_result
 from reffree.util.arrays import Floats, mean_defined
 from reffree.util.bounds import Bounds
 from reffree.util.declare import Option, declared
 from reffree.util.errors import OptionError, UnknownNameError, counted, listed, mistake
+from reffree.util.grid import Row, group_by
 from reffree.util.progress import Progress, no_progress
 from reffree.util.seeds import rng_for
 
@@ -267,9 +261,6 @@ def perturb(
     )
 
 
-# Kinds and strengths, and the systems they make
-
-
 def _option(kind: str) -> str:
     """Return the option that the strengths of a kind are of."""
     name, colon, options = kind.partition(":")
@@ -359,9 +350,6 @@ def build_grid(
                 step = {"kind": kind, "strength": strength, "done": done, "not_done": not_done}
                 steps.append({**step, "unsegmented": bare / len(seeds)})
     return corpus.only_systems(()).with_systems(systems), at, steps
-
-
-# Curves
 
 
 def _curves_of(
@@ -473,9 +461,6 @@ def _first_worse(losses: SystemLosses, at: NDArray[np.intp], seed: int) -> tuple
         if p <= ALPHA and (test.difference or 0.0) > 0:
             return j, False
     return None, out_of_reach
-
-
-# Rows and sentences
 
 
 def _points(curve: Row) -> Iterator[tuple[Any, ...]]:

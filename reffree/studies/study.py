@@ -33,20 +33,6 @@ from reffree.segmenters.segment import Given, checked_scores
 from reffree.util.errors import OptionError, UnknownNameError, mistake
 from reffree.util.progress import Progress, no_progress
 
-Row = dict[str, Any]
-
-
-def group_by(rows: Iterable[Row], *columns: str) -> dict[tuple[Any, ...], list[Row]]:
-    """Group rows by their values in columns, groups as they first come.
-
-    >>> group_by([{"kind": "a", "n": 1}, {"kind": "b", "n": 2}, {"kind": "a", "n": 3}], "kind")
-    {('a',): [{'kind': 'a', 'n': 1}, {'kind': 'a', 'n': 3}], ('b',): [{'kind': 'b', 'n': 2}]}
-    """
-    groups: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows:
-        groups.setdefault(tuple(row[column] for column in columns), []).append(row)
-    return groups
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudySettings(EncoderOptions):

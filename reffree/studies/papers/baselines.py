@@ -24,9 +24,10 @@ from reffree.segmenters.segment import HOMES, parse_segmenter, segment
 from reffree.statistics.losses import as_loss
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.keywords import StudyKeywords, method_option, metric_option
-from reffree.studies.study import Row, StudiedCorpus, StudySettings, corpus_parts, study_result
+from reffree.studies.study import StudiedCorpus, StudySettings, corpus_parts, study_result
 from reffree.util.declare import declared
 from reffree.util.errors import OptionError, listed
+from reffree.util.grid import Row, group_by
 
 METHODS = (*("none", "all", "random_known", "random_unknown"), *("texttiling", "c99", "textseg"))
 METRICS = ("pk", "pk_prime", "windowdiff", "pr_error")
@@ -42,8 +43,7 @@ def baselines(
     corpora: Mapping[str, Corpus],
     *,
     methods: Annotated[
-        Sequence[str],
-        method_option("As in reffree segment; may be repeated.", parse_segmenter),
+        Sequence[str], method_option("As in reffree segment; may be repeated.", parse_segmenter)
     ] = METHODS,
     metrics: Annotated[
         Sequence[str], metric_option("As in reffree score; may be repeated.")
@@ -137,12 +137,11 @@ def _rows(name: str, corpus: Corpus, scores: Scores) -> Iterator[Row]:
 
 def _describe(rows: Sequence[Row]) -> Iterator[str]:
     """What no boundaries cost against boundaries everywhere; whom reading the text helps."""
-    for corpus in dict.fromkeys(row["corpus"] for row in rows):
-        of_corpus = [row for row in rows if row["corpus"] == corpus and row["loss"] is not None]
+    known = [row for row in rows if row["loss"] is not None]
+    for (corpus,), of_corpus in group_by(known, "corpus").items():
         costs: list[str] = []
         useless: dict[tuple[str, str], list[str]] = {}
-        for metric in dict.fromkeys(row["metric"] for row in of_corpus):
-            own = [row for row in of_corpus if row["metric"] == metric]
+        for (metric,), own in group_by(of_corpus, "metric").items():
             blind = {row["system"]: row["loss"] for row in own if row["reads"] == "no text"}
             none, everywhere = blind.get("none", 0.0), blind.get("all", 0.0)
             if none > 0 and everywhere > 0:

@@ -20,7 +20,7 @@ from dataclasses import replace
 from fractions import Fraction
 from importlib.metadata import version
 from itertools import combinations
-from typing import Annotated, Any, Unpack
+from typing import Annotated, Unpack
 
 import numpy as np
 
@@ -34,11 +34,12 @@ from reffree.metrics.gold.pairs import Pairs
 from reffree.metrics.registry import parse_metric
 from reffree.statistics.losses import as_loss
 from reffree.studies.keywords import GoldKeywords, metric_option
-from reffree.studies.study import Row, StudiedCorpus, StudySettings, check_study
+from reffree.studies.study import StudiedCorpus, StudySettings, check_study
 from reffree.util.arrays import Booleans, Integers
 from reffree.util.bounds import check_whole
 from reffree.util.declare import Option, declared
 from reffree.util.errors import OptionError, counted, listed, mistake
+from reffree.util.grid import Row, group_by
 from reffree.util.naming import spelling_of
 
 MEANINGS = {
@@ -299,16 +300,12 @@ def _misjudged(
 
 def _shares(found: Iterable[Row], *keys: str) -> Iterator[Row]:
     """Shares of references by corpus, or by corpus and segments; kinds and metrics in order."""
-    groups: dict[tuple[Any, ...], dict[tuple[str, str], list[Row]]] = {}
-    for row in found:
-        group = groups.setdefault(tuple(row[key] for key in keys), {})
-        group.setdefault((row["metric"], row["kind"]), []).append(row)
-    for key, group in groups.items():
-        for (metric, kind), rows in group.items():
+    for values, rows in group_by(found, *keys).items():
+        for (metric, kind), own in group_by(rows, "metric", "kind").items():
             counts = ("references", "possible", "tied", "ahead")
-            references, possible, tied, ahead = (sum(row[c] for row in rows) for c in counts)
+            references, possible, tied, ahead = (sum(row[c] for row in own) for c in counts)
             yield {
-                **dict(zip(keys, key, strict=True)),
+                **dict(zip(keys, values, strict=True)),
                 **{"kind": kind, "metric": metric, "references": references, "possible": possible},
                 **{"share": tied / references, "reversed": ahead / references},
             }
@@ -316,13 +313,14 @@ def _shares(found: Iterable[Row], *keys: str) -> Iterator[Row]:
 
 def _describe(rows: Sequence[Row]) -> Iterator[str]:
     """How often each metric is at a loss on a corpus, and on the longest of all references."""
-    names = list(dict.fromkeys(row["corpus"] for row in rows))
-    enumerated = [name for name in names if name.startswith(EVERY)]
-    for name in (name for name in names if name not in enumerated[:-1]):
-        own = [row for row in rows if row["corpus"] == name]
+    groups = group_by(rows, "corpus")
+    enumerated = [name for (name,) in groups if name.startswith(EVERY)]
+    for (name,), own in groups.items():
+        if name in enumerated[:-1]:
+            continue
         at_a_loss, never = [], []
-        for metric in dict.fromkeys(row["metric"] for row in own):
-            shares = [row["share"] for row in own if row["metric"] == metric]
+        for (metric,), of_metric in group_by(own, "metric").items():
+            shares = [row["share"] for row in of_metric]
             if any(shares):
                 at_a_loss.append(f"{metric} in {' / '.join(f'{share:.1%}' for share in shares)}")
             else:

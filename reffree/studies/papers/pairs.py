@@ -36,11 +36,9 @@ from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.keywords import TextsOption, WordKeywords, check_metric, metric_option
 from reffree.studies.study import (
     CorpusPart,
-    Row,
     StudiedCorpus,
     StudySettings,
     corpus_parts,
-    group_by,
     study_result,
 )
 from reffree.util.arrays import Floats
@@ -55,6 +53,7 @@ from reffree.util.errors import (
     mistake,
     shorten,
 )
+from reffree.util.grid import Row, group_by
 from reffree.util.seeds import rng_for
 
 Kind = Literal["deletion", "insertion", "transposition"]

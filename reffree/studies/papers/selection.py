@@ -38,7 +38,6 @@ from reffree.studies.keywords import (
     method_option,
 )
 from reffree.studies.study import (
-    Row,
     StudiedCorpus,
     StudySettings,
     candidates_field,
@@ -51,6 +50,7 @@ from reffree.util.arrays import Floats
 from reffree.util.bounds import Bounds
 from reffree.util.declare import Option, declared
 from reffree.util.errors import OptionError, counted
+from reffree.util.grid import Row, group_by
 from reffree.util.naming import spelling_of
 
 METHODS = ("depth", "texttiling", "random")
@@ -286,8 +286,7 @@ def _differences(
 def _describe_rates(rates: Sequence[Row]) -> Iterator[str]:
     """Say for every method what both rules take of the fewest and of the most candidates."""
     has_several = len({row["corpus"] for row in rates}) > 1
-    for corpus, method in dict.fromkeys((row["corpus"], row["method"]) for row in rates):
-        rows = [row for row in rates if (row["corpus"], row["method"]) == (corpus, method)]
+    for (corpus, method), rows in group_by(rates, "corpus", "method").items():
         spans = ([row[rule] for row in rows] for rule in RULES)
         static, adaptive = (f"{min(span):.1%} to {max(span):.1%}" for span in spans)
         yield (
@@ -299,14 +298,13 @@ def _describe_rates(rates: Sequence[Row]) -> Iterator[str]:
 
 def _notes(rates: Sequence[Row], n_gaps: Mapping[str, int]) -> Iterator[str]:
     """Name scorers whose rate the controller did not reach."""
-    for corpus, n in n_gaps.items():
-        own = [row for row in rates if row["corpus"] == corpus]
+    for (corpus,), own in group_by(rates, "corpus").items():
         missed = dict.fromkeys(
             row["method"] for row in own if abs(row["adaptive"] / row["target"] - 1) > 0.1
         )
         if missed:
             yield (
                 f"{corpus}: {', '.join(missed)} missed the target by more than a tenth in "
-                f"{counted(n, 'gap')}: a longer corpus, or a step and a first "
+                f"{counted(n_gaps[corpus], 'gap')}: a longer corpus, or a step and a first "
                 "threshold on the scale of the scores, come nearer."
             )

@@ -8,7 +8,7 @@ coarser than those whose gold was learnt, density shows it (BOR) rather than a t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import asdict, replace
 from itertools import product
 from typing import Annotated, Unpack, cast
 
@@ -36,7 +36,6 @@ from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.keywords import StudyKeywords, method_option, metric_option
 from reffree.studies.study import (
     CorpusPart,
-    Row,
     StudiedCorpus,
     StudySettings,
     corpus_parts,
@@ -45,6 +44,7 @@ from reffree.studies.study import (
 from reffree.util.bounds import Bounds
 from reffree.util.declare import Option, declared
 from reffree.util.errors import OptionError, UnknownNameError, listed
+from reffree.util.grid import Row, group_by
 from reffree.util.naming import spelling_of
 
 METHODS = ("oracle_random",)
@@ -310,7 +310,7 @@ def _train(
         learnt.gold,
         splices=learnt.splices,
         calibration=learnt.calibration,
-        **{each.name: getattr(how, each.name) for each in fields(how)},
+        **asdict(how),
         embeddings=embedded,
         progress=settings.progress,
         **cast(Encoding, encoding),
@@ -331,12 +331,9 @@ def _score(
 
     The pooled metrics are of the counts of all documents together.
     """
-    corpus = part.corpus
-    golds = [document.references for document in corpus if document.references]
+    golds = [document.references for document in part.corpus if document.references]
     n_gold = sum(float(np.mean([len(gold) - 1 for gold in each])) for each in golds)
-    ids = [document.id for document in corpus]
-    for system, made in systems.items():
-        corpus = corpus.with_system(system, dict(zip(ids, made, strict=True)))
+    corpus = part.corpus.with_systems(systems)
     how = ScoreSettings(settings, seed=settings.seed)
     macro, micro = (
         scores_of(corpus, metrics, replace(how, average=average), embedded, settings.progress)
@@ -376,21 +373,18 @@ def _history(trained_on: str, description: Description[ScorerSettings]) -> Itera
 
 def _describe(rows: Sequence[Row], threshold: float) -> Iterator[str]:
     """What the scorer does where, what chance does there, and how far densities go apart."""
-    for trained_on in dict.fromkeys(row["trained_on"] for row in rows):
-        own = [row for row in rows if row["trained_on"] == trained_on]
-        scored = [row for row in own if row["system"] == "scorer"]
-        bors = ["" if r["bor"] is None else f" (BOR {r['bor']:.2f})" for r in scored]
-        told = [
-            f"{row['w_f1']:.2f} on {row['corpus']}{bor}"
-            for row, bor in zip(scored, bors, strict=True)
-        ]
+    for (trained_on,), own in group_by(rows, "trained_on").items():
+        by_system = group_by(own, "system")
+        scored = by_system.pop(("scorer",))
+        told = []
+        for row in scored:
+            bor = "" if row["bor"] is None else f" (BOR {row['bor']:.2f})"
+            told.append(f"{row['w_f1']:.2f} on {row['corpus']}{bor}")
         who = "A given scorer" if trained_on == GIVEN else f"Trained on {trained_on}, the scorer"
         yield f"{who} has W-F1 {listed(told)}."
-        for system in dict.fromkeys(row["system"] for row in own if row["system"] != "scorer"):
-            others = {row["corpus"]: row for row in own if row["system"] == system}
-            beaten = [
-                row["corpus"] for row in scored if row["w_f1"] > others[row["corpus"]]["w_f1"]
-            ]
+        for (system,), others in by_system.items():
+            pairs = zip(scored, others, strict=True)
+            beaten = [row["corpus"] for row, other in pairs if row["w_f1"] > other["w_f1"]]
             yield (
                 f"{who} is above {system} by W-F1 on {len(beaten)} of {len(scored)}"
                 f"{': ' + listed(beaten) if beaten else ''}."
