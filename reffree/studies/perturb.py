@@ -186,7 +186,12 @@ def perturb(
     draws = range(settings.seed, settings.seed + seeds)
     parts = corpus_parts(corpora, embeddings, settings)
     for part in parts:
-        check_source(part.corpus, source)
+        if source not in (GOLD, *part.corpus.hypotheses):
+            raise UnknownNameError("system", source, part.corpus.hypotheses)
+        for document in part.corpus if source == GOLD else ():
+            if not document.references:
+                found, remedy = "no gold to perturb", "add gold or perturb a system instead"
+                raise mistake(document.place, found, "gold in every document", remedy)
         chosen = settings.choose_metrics(metrics, part.corpus)
         check_gold(part.corpus, chosen)
         free = chosen.reference_free
@@ -204,9 +209,8 @@ def perturb(
             chosen, part.corpus, scores.embedded, unsegmented=unsegmented, seed=settings.seed
         )
         studied.append(StudiedCorpus(part.name, part.corpus, scores.embedded, signature))
-        found = list(_curves_of(scores, at, own, settings))
-        curves += [{"corpus": part.name, **curve} for curve in found]
-        edits += [{"corpus": part.name, **step} for step in steps]
+        curves += ({"corpus": part.name, **row} for row in _curves_of(scores, at, own, settings))
+        edits += ({"corpus": part.name, **step} for step in steps)
         by_corpus[part.name] = own
     # What was done somewhere: without strengths given, corpora of few boundaries have fewer.
     done = {kind: max((own[kind] for own in by_corpus.values()), key=len) for kind in wanted}
@@ -287,16 +291,6 @@ def fit_strengths(
     }
 
 
-def check_source(corpus: Corpus, source: str) -> None:
-    """Refuse to perturb a system that is not there, and gold that is not complete."""
-    if source != GOLD and source not in corpus.hypotheses:
-        raise UnknownNameError("system", source, corpus.hypotheses)
-    for document in corpus if source == GOLD else ():
-        if not document.references:
-            remedy = "add gold or perturb a system instead"
-            raise mistake(document.place, "no gold to perturb", "gold in every document", remedy)
-
-
 def build_grid(
     corpus: Corpus,
     strengths: Mapping[str, Sequence[Strength]],
@@ -308,11 +302,8 @@ def build_grid(
 
     Seeds and names are those of `reffree.data.perturbation.perturb`: any step can be made again on
     its own. Where gold is several annotators', draw i perturbs that of annotator i, of as many as a
-    document has.
-
-    Returns:
-        The corpus with the source and all its perturbations as systems; by kind, which systems they
-        are, (seeds, 1 + strengths), the source first; and what each strength did.
+    document has. Returns the corpus with the source and all its perturbations as systems; by kind,
+    which systems they are, (seeds, 1 + strengths), the source first; and what each strength did.
     """
     systems: dict[str, tuple[Segmentation, ...]] = {}
     offset = int(corpus.has_gold)  # gold is the first system wherever it is complete
@@ -359,22 +350,21 @@ def _curves_of(
     settings: StudySettings,
 ) -> Iterator[Row]:
     """Describe every kind of perturbation under every metric and the sentinel."""
-    gold_based = scores.metrics.gold_based
     metrics: dict[str, tuple[str, str, SystemLosses]] = {}
     for name in scores.metrics.names:
-        role = "gold-based" if name in gold_based else "reference-free"
-        direction: str = gold_based[name].direction if name in gold_based else "lower"
-        metrics[name] = role, direction, scores.losses(name)
+        gold = scores.metrics.gold_based.get(name)
+        about = ("gold-based", gold.direction) if gold else ("reference-free", "lower")
+        metrics[name] = (*about, scores.losses(name))
     sizes = MeanOverDocuments(scores.n_segments.T.astype(np.float64))
     metrics[SENTINEL] = "sentinel", "lower", sizes
     counts = resampled_documents(len(scores.n_segments), rng_for(settings.seed, "documents"))
     with settings.progress("Testing", len(metrics) * len(at)) as advance:
         for kind, places in at.items():
             for metric, (role, direction, losses) in metrics.items():
-                about = {"kind": kind, "metric": metric, "role": role, "direction": direction}
+                row = {"kind": kind, "metric": metric, "role": role, "direction": direction}
                 from_0 = (0, *strengths[kind])
-                found = describe_curve(losses, places, from_0, counts, settings.seed)
-                yield about | found | ({"first": None} if role == "sentinel" else {})
+                row |= describe_curve(losses, places, from_0, counts, settings.seed)
+                yield row | ({"first": None} if role == "sentinel" else {})
                 advance(1)
 
 
@@ -387,13 +377,11 @@ def describe_curve(
 ) -> Row:
     """Describe the curve of systems ``at`` (seeds, strengths) with ``strengths``, 0 first.
 
-    The curve is the mean over seeds of the systems' losses. Its Spearman correlation with strength
-    has an interval over documents (cluster bootstrap, ``counts``); it ``rises`` or ``falls`` where
-    that leaves no doubt. A document's own curve is its mean loss over seeds, at each strength. The
-    ``first`` strength that is worse is the smallest at which the documents' mean losses over seeds
-    exceed the unperturbed ones in the paired permutation test, p corrected for the number of
-    strengths (Holm) and at most `ALPHA`; it may be ``out_of_reach`` of so few documents. Between
-    ``fewest`` and ``most`` documents are behind the points. What columns mean is in `_reading`.
+    The curve is the mean over seeds of the systems' losses; its Spearman correlation with strength
+    has an interval over documents (cluster bootstrap, ``counts``), and it ``rises`` or ``falls``
+    where that leaves no doubt. ``first``: see `_first_worse`, which may be ``out_of_reach`` of so
+    few documents; between ``fewest`` and ``most`` documents are behind the points. What the other
+    columns mean is in `READING`.
     """
     x = np.array(strengths, dtype=np.float64)
     curves = losses.over(np.ones((1, losses.values.shape[1])))[0][at]  # (seeds, k)
@@ -448,7 +436,11 @@ def band(losses: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def _first_worse(losses: SystemLosses, at: NDArray[np.intp], seed: int) -> tuple[int | None, bool]:
-    """Return the number of the first strength that is worse, and whether none can be found."""
+    """Return the number of the first strength that is worse, and whether none can be found.
+
+    It is the smallest at which the documents' mean losses over seeds exceed the unperturbed ones in
+    the paired permutation test, p corrected for the number of strengths (Holm) and at most `ALPHA`.
+    """
     values = mean_defined(losses.contributions[at], 0)  # (k, documents)
     pairs = [(j, 0) for j in range(1, len(values))]
     tests = paired_tests(values, np.ones_like(values), pairs, rng_for(seed, "first worse"))

@@ -13,13 +13,7 @@ from reffree.data.corpus import Corpus, Document
 from reffree.data.perturbation import parse_perturbation
 from reffree.data.perturbation import perturb as perturb_corpus
 from reffree.statistics.losses import MeanOverDocuments
-from reffree.studies.perturb import (
-    build_grid,
-    describe_curve,
-    fit_strengths,
-    parse_kind,
-    perturb,
-)
+from reffree.studies.perturb import build_grid, describe_curve, fit_strengths, parse_kind, perturb
 from reffree.util.errors import InputError, OptionError, UnknownNameError
 from tests.helpers import rows, topical_corpus
 from tests.oracles import reference_based, studies
