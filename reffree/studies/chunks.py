@@ -35,7 +35,7 @@ from reffree.encoders.opening import open_encoder
 from reffree.encoders.options import EncoderOptions
 from reffree.evaluate.result import DocumentText, Field, Result, Table, columns, estimate
 from reffree.evaluate.score import score
-from reffree.evaluate.table import DECIMALS, PartScore, ScoreTable, judged_by, rounded
+from reffree.evaluate.table import DECIMALS, ScoreTable, judged_by, rounded
 from reffree.evaluate.verdict import Rivals, rank, tested
 from reffree.formats import read_system, save
 from reffree.statistics.losses import as_loss
@@ -477,13 +477,12 @@ def _system_rows(table: ScoreTable) -> tuple[list[Field], list[Row]]:
             value = replace(value, best="low" if found.direction == "lower" else "high")
         has_null = any(row.metrics[name].null is not None for row in table.systems)
         fields += [value, interval, *(columns("p", **{f"{name}_p": "p"}) if has_null else ())]
-    rows = []
+    rows: list[Row] = []
     for row in table.systems:
-        cells: Row = {"system": row.system, "segments": row.segments}
+        rows.append({"system": row.system, "segments": row.segments})
         for name, found in row.metrics.items():
-            cells |= {name: found.value, f"{name}_ci": found.ci}
-            cells[f"{name}_p"] = None if found.null is None else found.null.p
-        rows.append(cells)
+            p = None if found.null is None else found.null.p
+            rows[-1] |= {name: found.value, f"{name}_ci": found.ci, f"{name}_p": p}
     return fields, rows
 
 
@@ -495,15 +494,12 @@ def _rivals(table: ScoreTable, metric: str, seed: int) -> Rivals:
     order = list(rivals.values)
     if len(order) < 2:
         return rivals
-    cells: dict[str, list[PartScore]] = {system: [] for system in values}
-    for document in table.documents or ():
-        cells[document.system].append(document.metrics[metric])
-    shown = [[np.nan if c.value is None else c.value for c in cells[system]] for system in order]
-    weights = [[1.0 if c.weight is None else c.weight for c in cells[system]] for system in order]
+    scored = [[d.metrics[metric] for d in table.documents or () if d.system == s] for s in order]
+    shown = [[np.nan if cell.value is None else cell.value for cell in each] for each in scored]
+    weights = [[1.0 if cell.weight is None else cell.weight for cell in each] for each in scored]
     pairs = [(i, 0) for i in range(1, len(order))]
-    tests = paired_tests(
-        np.round(shown, DECIMALS), np.array(weights), pairs, np.random.default_rng(seed)
-    )
+    rng = np.random.default_rng(seed)
+    tests = paired_tests(np.round(shown, DECIMALS), np.array(weights), pairs, rng)
     return tested(rivals, dict(zip(order[1:], tests, strict=True)))
 
 
@@ -518,14 +514,10 @@ def _recommend(
     value = rivals.values[rivals.best]
     if by.split(":")[0] == RANKED_BY:
         blind = "blind cuts of the same sizes" if "sizes=" in by else "the same in random order"
-        said.append(
-            f"0 is what {blind} get, 1 the best that is possible with as many."
-            if value > 0
-            else f"{blind.capitalize()} do as well."
-        )
-    rivalling = {rivals.best}
-    if rivals.unlike is not None:
-        rivalling = {name for name in rivals.values if name not in rivals.unlike}
+        above = f"0 is what {blind} get, 1 the best that is possible with as many."
+        said.append(above if value > 0 else f"{blind.capitalize()} do as well.")
+    unlike = rivals.unlike
+    rivalling = {rivals.best} if unlike is None else rivals.values.keys() - unlike
     rows = [row for row in measured if row["chunker"] in rivalling]
     if len(rows) > 1:
         least = min(rows, key=lambda row: row["inside"] or 0.0)
@@ -533,7 +525,7 @@ def _recommend(
             f"Of those that cannot be told apart, {least['chunker']} starts the fewest chunks "
             f"inside a unit: {least['inside'] or 0.0:.1%}."
         )
-    elif rows and len(rivals.values) > 1 and value > 0 and rivals.unlike is not None:
+    elif rows and len(rivals.values) > 1 and value > 0 and unlike is not None:
         said.append(f"Take {rivals.best}.")
     for row in [row for row in rows if row["chunker"] == rivals.best]:
         if (share := row["over_limit"] or 0) >= MOSTLY:
@@ -587,9 +579,9 @@ def _search(
     found = [(row.metrics.get("granularity"), row.system) for row in table.systems]
     grains = [(cell.value, name) for cell, name in found if cell is not None and cell.value]
     if grains:
-        factor, nearest = min(grains, key=lambda grain: abs(math.log(grain[0])))
+        factor, name = min(grains, key=lambda grain: abs(math.log(grain[0])))
         said.append(
-            f"{nearest} is nearest to as many chunks as the text suggests: {factor:.1f} times."
+            f"{name} is nearest to as many chunks as the text suggests: {factor:.1f} times."
         )
     if any("rests on the prior" in note for note in table.notes):
         said.append("The texts say too little to choose: what is assumed of lengths chose.")

@@ -178,13 +178,14 @@ def _parse_metrics(
         length = float(length)
     metrics: dict[str, Expected] = {}
     for metric in parse_metrics(names, seed):
+        found = f"the metric {spelling(metric)!r}"
         if not isinstance(metric, Expected):
-            expected = " or ".join(each.name for each in EXPECTED)
             remedy = "only expected errors can be followed along the number of segments"
-            raise OptionError(f"the metric {spelling(metric)!r}", expected=expected, remedy=remedy)
+            expected = " or ".join(each.name for each in EXPECTED)
+            raise OptionError(found, expected=expected, remedy=remedy)
         if metric.pool_d != "mean":
-            expected, remedy = "pool_d=mean", "leave it out: curves are means over documents"
-            raise OptionError(f"the metric {spelling(metric)!r}", expected=expected, remedy=remedy)
+            remedy = "leave it out: curves are means over documents"
+            raise OptionError(found, expected="pool_d=mean", remedy=remedy)
         filled = replace(
             metric,
             length=length if metric.length is None else metric.length,

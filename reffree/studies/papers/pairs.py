@@ -231,23 +231,20 @@ def _find_pairs(
         golds = document.golds or ({} if document.gold is None else {"": document.gold})
         for annotator, gold in golds.items():
             of = f"{document.id}@{annotator}" if annotator else document.id
-            by_kind = {kind: candidates(gold, kind, first_segment=first_segment) for kind in kinds}
-            hypotheses = [
-                Segmentation.from_boundaries(sorted(each), gold.n_units)
-                for groups in by_kind.values()
-                for group in groups
-                for each in group
-            ]
-            losses = {key: np.zeros(0) for key in metrics.gold_based}
-            if hypotheses:
-                made = Pairs.of(hypotheses, gold, document.units)
-                for key, metric in metrics.gold_based.items():
-                    losses[key] = as_loss(metric.value(count_pairs(metric, made)), metric.direction)
-            start = 0
-            for kind, groups in by_kind.items():
-                sizes = [len(group) for group in groups]
-                best = _farthest(start, sizes, losses, metrics.names[0])
-                start += sum(sizes)
+            for kind in kinds:
+                groups = candidates(gold, kind, first_segment=first_segment)
+                hypotheses = [
+                    Segmentation.from_boundaries(sorted(each), gold.n_units)
+                    for group in groups
+                    for each in group
+                ]
+                losses: dict[str, Floats] = {}
+                if hypotheses:
+                    made = Pairs.of(hypotheses, gold, document.units)
+                    for key, metric in metrics.gold_based.items():
+                        values = metric.value(count_pairs(metric, made))
+                        losses[key] = as_loss(values, metric.direction)
+                best = _farthest([len(group) for group in groups], losses, metrics.names[0])
                 if best is None:
                     yield kind, None
                     continue
@@ -261,13 +258,14 @@ def _find_pairs(
 
 
 def _farthest(
-    start: int, sizes: Sequence[int], losses: Mapping[str, Floats], by: str
+    sizes: Sequence[int], losses: Mapping[str, Floats], by: str
 ) -> tuple[int, int] | None:
     """Return the two hypotheses of one group that differ most; groups follow each other.
 
     Of pairs as far apart, the one that the other metrics put nearest together.
     """
     best: tuple[tuple[float, float], tuple[int, int]] | None = None
+    start = 0
     for size in sizes:
         for i, j in combinations(range(start, start + size), 2):
             apart = {key: abs(float(x[i] - x[j])) for key, x in losses.items()}
