@@ -218,10 +218,6 @@ def test_a_system_as_source_without_gold():
     inserted = rows(result, "curves", kind="insertion", metric="n_segments")
     assert [row["value"] for row in inserted] == [3, 4, 5]
     assert "|source:mine|perturbations:replacement(1,2)+insertion(1,2)|seeds:3|" in result.signature
-    with pytest.raises(UnknownNameError, match="unknown system 'other'"):
-        perturb({"a": Corpus(documents)}, source="other", embeddings={"a": vectors})
-    with pytest.raises(InputError, match="no gold to perturb"):
-        perturb({"a": Corpus(documents)}, embeddings={"a": vectors})
 
 
 def test_gold_that_strength_does_not_damage_is_said():
