@@ -153,8 +153,8 @@ def boundaries(
     scored = Signature.of(metrics, counts, embedded, seed=0, dropped=options.dropped)
     signature = Signature({k: v for k, v in scored.fields.items() if k not in UNRELATED})
     having = {name: [each for each in found if name in each.segmentations] for name in shown}
-    scores = {name: _scores_of(name, some) for name, some in having.items() if some}
-    sums = [_sum_up(name, having[name], own) for name, own in scores.items()]
+    scores: dict[str, dict[str, CorpusScore]] = {}
+    sums = [_sum_up(name, some, scores) for name, some in having.items() if some]
     if systems is None:  # best first
         sums.sort(key=lambda row: math.inf if row[METRIC] is None else row[METRIC])
     names = tuple(row["system"] for row in sums)
@@ -261,24 +261,22 @@ def _gaps(documents: Sequence[_Document], names: Sequence[str]) -> Table:
     return Table.of("gaps", "Every gap between two units", fields, rows, shown=False)
 
 
-def _scores_of(name: str, having: Sequence[_Document]) -> dict[str, CorpusScore]:
-    """Return a system's scores over the documents that have it."""
+def _sum_up(
+    name: str, having: Sequence[_Document], scores: dict[str, dict[str, CorpusScore]]
+) -> Row:
+    """Return a system's row over the documents that have it, and add its scores to the others."""
     of = {metric: np.array([each.scores[metric, name] for each in having]).T for metric in SCORED}
     bootstrap = DocumentBootstrap(len(having), np.random.default_rng(0))
     allowed = np.array([each.allowed for each in having])
     (placed, room), factors, error = of[PLACED], of[DENSE][0], corpus_mean(*of[METRIC])
-    found = opening_scores(placed, room, factors, allowed, bootstrap)
-    return found | {METRIC: CorpusScore(error, error)}
-
-
-def _sum_up(name: str, having: Sequence[_Document], scores: Mapping[str, CorpusScore]) -> Row:
-    """Return a system's row over the documents that have it."""
+    own = opening_scores(placed, room, factors, allowed, bootstrap)
+    scores[name] = own | {METRIC: CorpusScore(error, error)}
     # Every gap counts once, as every boundary does.
     known = [(d.mean, len(d.document.units) - 1) for d in having if d.mean is not None]
     n_gaps = sum(n for _, n in known)
     row: Row = {"system": name, "documents": len(having)}
     row["boundaries"] = sum(len(d.segmentations[name].boundaries) for d in having)
-    row |= {each: scores[each].value if each in scores else None for each in SCORED}
+    row |= {each: score.value for each, score in scores[name].items()}
     row["probability"] = _mean([p for d in having for p in d.own[name]])
     gap_probability = math.fsum(mean * n for mean, n in known) / n_gaps if known else None
     return {**row, "gap_probability": gap_probability}

@@ -92,7 +92,7 @@ def _sources(path: str, notes: list[str]) -> Iterator[Source]:
 
 
 def _read(id: str, source: Source) -> list[PlainText]:
-    """Read a file: one text, or those of a corpus."""
+    """Read a file: one text, or those of a corpus, which is not to be read as prose."""
     if source.suffix in CORPORA:
         corpus = load(source.path)
         source.notes += corpus.notes
@@ -101,18 +101,13 @@ def _read(id: str, source: Source) -> list[PlainText]:
     if source.suffix in PACKAGES:
         return [PlainText(id, read_as_markdown(source), source.place())]
     text = "\n".join(line for _, line in source.lines())
-    _refuse_json(text, source.place())
-    return [PlainText(id, text, source.place())]
-
-
-def _refuse_json(text: str, place: Place) -> None:
-    """Refuse a corpus that was to be read as prose."""
     first = text.lstrip()[:1] == "{" and text.lstrip().splitlines()[0]
     try:
         found = json.loads(first) if first else None
     except ValueError:
-        return  # prose, or code
+        found = None  # prose, or code
     if isinstance(found, dict):
         expected = "plain text, or a corpus whose file is called .jsonl"
         remedy = "name the file so, or take the text out of it"
-        raise mistake(place, "JSON, one object a line", expected, remedy)
+        raise mistake(source.place(), "JSON, one object a line", expected, remedy)
+    return [PlainText(id, text, source.place())]

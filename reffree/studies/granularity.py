@@ -147,7 +147,15 @@ def granularity(
     chosen = _parse_metrics(metrics, length, evidence, settings.seed)
     parts = corpus_parts(corpora, embeddings, settings)
     for part in parts:
-        _check_corpus(part.corpus)
+        place = part.corpus[0].place
+        if not part.corpus.hypotheses:
+            expected = "a segmentation to score in every document"
+            remedy = "make some with reffree segment, or add --system NAME=FILE"
+            raise mistake(place, "no systems", expected, remedy)
+        if all(len(document.units) < FEWEST_UNITS for document in part.corpus):
+            short = f"no document of {FEWEST_UNITS} units or more"
+            expected = "at least one: in a shorter one no window of Pk fits"
+            raise mistake(place, short, expected, "check how the text is split into units")
         part.check(chosen.values(), (), settings)
     studied: list[StudiedCorpus] = []
     curves: list[GranularityCurves] = []
@@ -196,19 +204,6 @@ def _parse_metrics(
         remedy = f"leave it out for {METRICS[0]}"
         raise OptionError("no metric", expected="at least one", remedy=remedy)
     return metrics
-
-
-def _check_corpus(corpus: Corpus) -> None:
-    """Refuse a corpus without systems, and one of documents that are too short."""
-    place = corpus[0].place
-    if not corpus.hypotheses:
-        expected = "a segmentation to score in every document"
-        remedy = "make some with reffree segment, or add --system NAME=FILE"
-        raise mistake(place, "no systems", expected, remedy)
-    if all(len(document.units) < FEWEST_UNITS for document in corpus):
-        found = f"no document of {FEWEST_UNITS} units or more"
-        expected = "at least one: in a shorter one no window of Pk fits"
-        raise mistake(place, found, expected, "check how the text is split into units")
 
 
 def _follow(
@@ -501,7 +496,7 @@ def answer(curves: Sequence[GranularityCurves]) -> Iterator[str]:
             sentences.append(_describe_best(each))
         best = each.best_overall
         opening = [] if best is None else describe(each.systems[best], each.opening)
-        for sentence in (*opening, *sentences, _on_assumed(each), *_on_gold(each)):
+        for sentence in (*opening, *sentences, *_on_numbers(each)):
             yield f"{where}{sentence}"
 
 
@@ -550,19 +545,17 @@ def _describe_best(curves: GranularityCurves) -> str:
     )
 
 
-def _on_assumed(curves: GranularityCurves) -> str:
+def _on_numbers(curves: GranularityCurves) -> Iterator[str]:
+    """Say what the metric assumes, and what is known by gold."""
     low, middle, high = map(_spell, curves.mean_span)
     over = ""
     if (best := curves.best_overall) is not None:
         mean = float(np.nanmean(curves.overall[best]))
         over = f"; over these {curves.systems[best]} is {curves.extreme} ({mean:.3f})"
-    return (
+    yield (
         f"{curves.place['metric']} itself assumes {low} to {high} segments a document, {middle} in "
         f"the mean{over}."
     )
-
-
-def _on_gold(curves: GranularityCurves) -> Iterator[str]:
     if curves.assumed.gold is None or curves.against_gold is None:
         return
     sentence = f"Gold has {_spell(curves.assumed.gold)} segments a document"

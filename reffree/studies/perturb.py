@@ -252,8 +252,7 @@ def perturb(
                 for each in studied
                 if source == GOLD and not each.corpus.has_gold
             ),
-            *_edit_notes(edits, {each.name: len(each.corpus) for each in studied}, unsegmented),
-            *_curve_notes(curves),
+            *_notes(curves, edits, {part.name: len(part.corpus) for part in parts}, unsegmented),
         ],
         reading=READING
         | {
@@ -534,8 +533,10 @@ def _steady(by_metric: Iterable[Sequence[Row]]) -> str:
     return f"; only that of {listed(steady)} never falls" if steady else "; each falls somewhere"
 
 
-def _edit_notes(edits: Sequence[Row], sizes: Mapping[str, int], unsegmented: str) -> Iterator[str]:
-    """Say what could not be done, and what was left without a boundary."""
+def _notes(
+    curves: Sequence[Row], edits: Sequence[Row], sizes: Mapping[str, int], unsegmented: str
+) -> Iterator[str]:
+    """Say what could not be done, what was left without a boundary, and what points rest on."""
     for (corpus, kind), steps in group_by(edits, "corpus", "kind").items():
         undone = sum(step["not_done"] for step in steps)
         asked = undone + sum(step["done"] for step in steps)
@@ -556,10 +557,6 @@ def _edit_notes(edits: Sequence[Row], sizes: Mapping[str, int], unsegmented: str
             )
         if parts:
             yield f"{corpus}, {kind}: {'; '.join(parts)}."
-
-
-def _curve_notes(curves: Sequence[Row]) -> Iterator[str]:
-    """Say where curves stand on shifting ground."""
     shifting = (curve for curve in curves if curve["fewest"] < curve["most"])
     groups = group_by(shifting, "corpus", "kind", "fewest", "most")
     for (corpus, kind, fewest, most), own in groups.items():

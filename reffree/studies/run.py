@@ -61,7 +61,10 @@ def run_config(
     make_folder(folder)
     resolved = yaml.safe_dump(config.to_dict(), sort_keys=False, allow_unicode=True)
     write_file(folder / RESOLVED, [resolved])
-    ledger = {} if fresh else _ledger(folder / FINISHED)
+    ledger: dict[str, str] = {}
+    with suppress(InputError):  # where nothing, or nothing readable, says what is finished
+        found = {} if fresh else Source(folder / FINISHED).json
+        ledger = {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}
     prints = {step.name: _fingerprint(step, contents) for step in config.steps}
     for step in config.steps:
         if ledger.get(step.name) != prints[step.name]:
@@ -136,12 +139,3 @@ def _fingerprint(step: Step, contents: Mapping[str, str]) -> str:
     parts = [step.study, step.settings, hashes, version("reffree")]
     parts += [registered()] if registered() else []
     return _digest([json.dumps(parts, sort_keys=True, default=str).encode()])
-
-
-def _ledger(path: Path) -> dict[str, str]:
-    """Which steps are finished; none where nothing, or nothing readable, says so."""
-    try:
-        found = Source(path).json
-    except InputError:
-        return {}
-    return {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}

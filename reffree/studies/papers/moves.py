@@ -26,7 +26,6 @@ import numpy as np
 
 from reffree.data.corpus import Corpus
 from reffree.evaluate.blocks import golds_of
-from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.result import Field, Result, Table, columns
 from reffree.evaluate.signature import Signature
 from reffree.metrics.gold.metric import GoldMetric, count_pairs
@@ -125,8 +124,7 @@ def moves(
             for (n, _), golds in alike.items():
                 found += count_misjudged(name, n, np.array(golds), settled)
                 advance(1)
-        signature = Signature.of(MetricSet(tuple(chosen), {}, chosen), corpus, None, seed=0)
-        studied.append(StudiedCorpus(name, corpus, None, signature))
+        studied.append(StudiedCorpus(name, corpus, None, Signature({})))
     with settings.progress("Moving", sum(n - 2 for n in lengths)) as advance:
         for n in lengths:
             for m in range(2, n):

@@ -139,7 +139,13 @@ def pairs(
     made: dict[str, Row] = {}
     notes: list[str] = []
     for part in parts:
-        chosen = _choose_metrics([by, *metrics], part.corpus, settings)
+        chosen = settings.choose_metrics([by, *metrics], part.corpus)
+        for name in chosen.reference_free:
+            expected = "gold-based ones: the pairs are of one gold"
+            remedy = "choose sed, alignment, boundary_similarity or the like"
+            raise OptionError(f"the metric {name!r}", expected=expected, remedy=remedy)
+        check_gold(part.corpus, chosen)
+        chosen = chosen.over(golds_of([part.corpus]))
         n_golds = sum(len(document.references) for document in part.corpus)
         missing: Counter[str] = Counter()
         with settings.progress("Pairing", n_golds * len(kinds)) as advance:
@@ -184,17 +190,6 @@ def pairs(
         },
         texts=[text for each in studied for text in _texts(each, rows, texts)],
     )
-
-
-def _choose_metrics(names: Sequence[str], corpus: Corpus, settings: StudySettings) -> MetricSet:
-    """Read the metrics, the one that pairs differ by first, as the corpus settles them."""
-    chosen = settings.choose_metrics(names, corpus)
-    for name in chosen.reference_free:
-        expected = "gold-based ones: the pairs are of one gold"
-        remedy = "choose sed, alignment, boundary_similarity or the like"
-        raise OptionError(f"the metric {name!r}", expected=expected, remedy=remedy)
-    check_gold(corpus, chosen)
-    return chosen.over(golds_of([corpus]))
 
 
 def candidates(reference: Segmentation, kind: str, *, first_segment: bool) -> list[list[set[int]]]:

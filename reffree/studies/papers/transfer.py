@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import product
-from typing import Annotated, Unpack, cast
+from typing import Annotated, Unpack
 
 import numpy as np
 
@@ -86,9 +86,7 @@ def transfer(
     train: Annotated[
         Sequence[str],
         Option(
-            "A corpus whose gold is learnt; may be repeated.",
-            metavar="NAME",
-            default="each in turn",
+            "A corpus whose gold is learnt; may be repeated.", "--train", "NAME", "each in turn"
         ),
     ] = (),
     splices: Annotated[
@@ -161,26 +159,23 @@ def transfer(
         finetune=finetune,
     )
     parsed = {spelling_of(method): method for method in map(parse_segmenter, methods)}
-    parts = {
-        part.name: replace(part, corpus=part.corpus.only_systems(()))
+    parts = [
+        replace(part, corpus=part.corpus.only_systems(()))
         for part in corpus_parts(corpora, embeddings, settings)
-    }
-    whole = {name: part.corpus for name, part in parts.items()}
+    ]
+    whole = {part.name: part.corpus for part in parts}
     learnt = _plan(whole, train, splices, calibrate, scorer)
-    tested = {}
-    for name, source in learnt.items():
-        seen = {} if source is None else source.everything
-        tested[name] = [part for part in parts.values() if part.name not in seen]
-    some = next(iter(whole.values()))
-    wanted = [*MEAN, *POOLED, *metrics]
-    chosen = settings.choose_metrics(wanted, some)
+    chosen = settings.choose_metrics([*MEAN, *POOLED, *metrics], parts[0].corpus)
+    tested: dict[str, list[CorpusPart]] = {}
     for trained_on, source in learnt.items():
+        seen = {} if source is None else source.everything
+        tested[trained_on] = [part for part in parts if part.name not in seen]
         for part in tested[trained_on]:
             check_gold(part.corpus, chosen)
         if source is not None:
             examples_of(source, how)
     kept = None if scorer is None else TrainedScorer.load(scorer)
-    embedded = _encode(parts.values(), how, kept, list(parsed.values()), chosen, settings)
+    embedded = _encode(parts, how, kept, list(parsed.values()), chosen, settings)
     studied: list[StudiedCorpus] = []
     rows: list[Row] = []
     history: list[Row] = []
@@ -306,15 +301,9 @@ def _train(
     """Train a scorer; an interruption ends the study."""
     assert learnt is not None  # else one is given
     encoding = {name: getattr(settings, name) for name in Encoding.__annotations__}
-    made = train_scorer(
-        learnt.gold,
-        splices=learnt.splices,
-        calibration=learnt.calibration,
-        **asdict(how),
-        embeddings=embedded,
-        progress=settings.progress,
-        **cast(Encoding, encoding),
-    )
+    more: Row = {"embeddings": embedded, "progress": settings.progress, **asdict(how), **encoding}
+    more |= {"splices": learnt.splices, "calibration": learnt.calibration}
+    made = train_scorer(learnt.gold, **more)
     if made.description.is_interrupted:
         raise KeyboardInterrupt
     return made
