@@ -59,17 +59,10 @@ from reffree.util.seeds import rng_for
 Kind = Literal["deletion", "insertion", "transposition"]
 KINDS = get_args(Kind)
 
-Verdict = Literal["first", "second", "equal"]
-VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+VERDICTS = ("first", "second", "equal")
 """What a judge or a metric says of a pair: which is the better one, if any."""
 
-WORDS: dict[str, Verdict | None] = {
-    **{verdict: verdict for verdict in VERDICTS},
-    "1": "first",
-    "2": "second",
-    "=": "equal",
-    "": None,
-}
+SHORT = {"1": "first", "2": "second", "=": "equal"}
 """How a judge may write it."""
 
 METRICS = ("boundary_similarity", "alignment", "windowdiff")
@@ -272,7 +265,7 @@ def _farthest(
     return None if best is None else best[1]
 
 
-def _verdict(row: Row, metric: str) -> Verdict:
+def _verdict(row: Row, metric: str) -> str:
     """Say which of the two a metric calls better; neither where it is undefined."""
     first, second = row["losses"][metric]
     if first < second - EQUAL:
@@ -309,12 +302,12 @@ def _read_ballot(path: str) -> tuple[tuple[str, ...], list[tuple[Place, dict[str
 
 def _match_votes(
     judges: Sequence[str], ballot: Sequence[tuple[Place, Row]], pairs: Mapping[str, Row]
-) -> dict[str, list[Verdict]]:
+) -> dict[str, list[str]]:
     """Return the votes on every pair; refuse other pairs, and words that are no vote.
 
     Where the columns ``first`` and ``second`` stayed, they must be what the pair is now.
     """
-    votes: dict[str, list[Verdict]] = {}
+    votes: dict[str, list[str]] = {}
     for place, row in ballot:
         name = row["pair"]
         if name not in pairs:
@@ -330,32 +323,31 @@ def _match_votes(
                 found = f"{side} of {name} as {shorten(row[side])!r}"
                 remedy = "give the same corpus, metrics and seed that made the ballot"
                 raise mistake(place, found, f"{shorten(masses)!r}, as with these settings", remedy)
-        for judge in judges:
-            if row[judge].casefold() not in WORDS:
+        given = [SHORT.get(vote, vote) for vote in (row[judge].casefold() for judge in judges)]
+        for judge, vote in zip(judges, given, strict=True):
+            if vote not in ("", *VERDICTS):
                 found = f"the vote {shorten(row[judge])!r} of {shorten(judge)!r}"
                 remedy = "write which of the two is better"
                 raise mistake(place, found, "first, second or equal, or nothing", remedy)
-        given = (WORDS[row[judge].casefold()] for judge in judges)
-        votes[name] = [vote for vote in given if vote is not None]
+        votes[name] = [vote for vote in given if vote]
     return votes
 
 
-def majority_of(votes: Sequence[Verdict]) -> Verdict | None:
+def majority_of(votes: Sequence[str]) -> str | None:
     """Return what most judges said; None where no verdict has more votes than the others.
 
     >>> majority_of(("first", "equal", "first"))
     'first'
     """
     ranked = Counter(votes).most_common(2)
-    if not ranked or (len(ranked) == 2 and ranked[0][1] == ranked[1][1]):
-        return None
-    return ranked[0][0]
+    is_tied = len(ranked) == 2 and ranked[0][1] == ranked[1][1]
+    return ranked[0][0] if ranked and not is_tied else None
 
 
 def _agreement(
     pairs: Sequence[Row],
     judges: Sequence[str],
-    votes: Mapping[str, Sequence[Verdict]],
+    votes: Mapping[str, Sequence[str]],
     names: Sequence[str],
     seed: int,
 ) -> list[Row]:
