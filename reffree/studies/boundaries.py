@@ -41,7 +41,9 @@ from reffree.util.errors import (
     UnknownNameError,
     check_documents,
     counted,
+    mistake,
 )
+from reffree.util.grid import Row
 from reffree.util.progress import Progress, no_progress
 
 METRIC, PLACED, DENSE = SCORED = ExpectedPk.name, Placement.name, Granularity.name
@@ -105,19 +107,14 @@ def boundaries(
         Sequence[str] | None,
         Option(
             "Only this document; may be repeated.",
-            flag="--document",
-            metavar="ID",
+            "--document",
+            "ID",
             default="all; in a terminal the first are drawn",
         ),
     ] = None,
     systems: Annotated[
         Sequence[str] | None,
-        Option(
-            "Only this system, or gold; may be repeated.",
-            flag="--only",
-            metavar="NAME",
-            default="all",
-        ),
+        Option("Only this system, or gold; may be repeated.", "--only", "NAME", default="all"),
     ] = None,
     embeddings: Vectors | None = None,
     progress: Progress = no_progress,
@@ -155,14 +152,12 @@ def boundaries(
     metrics = MetricSet((METRIC,), {METRIC: metric}, {})
     scored = Signature.of(metrics, counts, embedded, seed=0, dropped=options.dropped)
     signature = Signature({k: v for k, v in scored.fields.items() if k not in UNRELATED})
-    having = {
-        name: some for name in shown if (some := [d for d in found if name in d.segmentations])
-    }
-    scores = {name: _scores_of(name, some) for name, some in having.items()}
-    sums = [_sum_up(name, some, scores[name]) for name, some in having.items()]
+    having = {name: [each for each in found if name in each.segmentations] for name in shown}
+    scores: dict[str, dict[str, CorpusScore]] = {}
+    sums = [_sum_up(name, some, scores) for name, some in having.items() if some]
     if systems is None:  # best first
-        sums.sort(key=lambda row: math.inf if row[-1] is None else row[-1])
-    names = tuple(row[0] for row in sums)
+        sums.sort(key=lambda row: math.inf if row[METRIC] is None else row[METRIC])
+    names = tuple(row["system"] for row in sums)
     size = f"{counted(counts.n_documents, 'document')}, {counted(counts.n_units, 'unit')}."
     of_systems = [
         (
@@ -174,6 +169,8 @@ def boundaries(
         for name, given in each.in_order(names).items()
     ]
     title = "Mean posterior probability of each system's boundaries, over all documents"
+    rests_on = "What each document's posterior rests on"
+    rows = [each.row() for each in found]
     return Result(
         command="boundaries",
         question="Where does the text itself have boundaries?",
@@ -185,11 +182,7 @@ def boundaries(
             Table.of("systems", title, SYSTEMS, sums),
             _gaps(found, names),
             Table.of("own", "Systems of each document", OWN_GAPS, of_systems, shown=False),
-            Table.of(
-                *("documents", "What each document's posterior rests on", DOCUMENTS),
-                [each.row() for each in found],
-                shown=False,
-            ),
+            Table.of("documents", rests_on, DOCUMENTS, rows, shown=False),
         ),
         notes=(*corpus.notes, *dropped_notes(counts, embedded), *_notes(found)),
         legend=(size + (LEGEND if names else ""),),
@@ -209,15 +202,14 @@ class _Document:
         self.facts = posterior.facts()
         self.probabilities: list[float] | None = None
         self.mean: float | None = None
+        self.allowed = np.full(2, np.nan)  # the least and the most granularity
         ends = posterior.edges[1:-1]  # of steps: gaps that may have a boundary
         if posterior.is_defined:
             self.probabilities = posterior.boundaries.tolist()
             self.mean = float(posterior.boundaries[ends - 1].mean())
+            self.allowed = np.array(allowed_segments(posterior)) / posterior.segments
         self.scores: dict[tuple[str, str], tuple[float, float]] = {}  # with their weights
         metrics = (Placement(evidence=metric.evidence), Granularity(), metric)
-        self.allowed = np.full(2, np.nan)  # the least and the most granularity
-        if posterior.is_defined:
-            self.allowed = np.array(allowed_segments(posterior)) / posterior.segments
         self.own = {}
         for name, segmentation in self.segmentations.items():
             masses = np.array([segmentation.masses])
@@ -239,8 +231,7 @@ class _Document:
 
     def row(self) -> tuple[Any, ...]:
         """Return what the posterior rests on."""
-        facts = self.facts
-        known = (None, None) if facts is None else (facts.segments, facts.information)
+        known = (self.facts.segments, self.facts.information) if self.facts else (None, None)
         reason = ExpectedPk.undefined if self.probabilities is None else None
         return (self.document.id, len(self.document.units), *known, self.mean, reason)
 
@@ -270,57 +261,51 @@ def _gaps(documents: Sequence[_Document], names: Sequence[str]) -> Table:
     return Table.of("gaps", "Every gap between two units", fields, rows, shown=False)
 
 
-def _scores_of(name: str, having: Sequence[_Document]) -> dict[str, CorpusScore]:
-    """Return a system's scores over the documents that have it."""
+def _sum_up(
+    name: str, having: Sequence[_Document], scores: dict[str, dict[str, CorpusScore]]
+) -> Row:
+    """Return a system's row over the documents that have it, and add its scores to the others."""
     of = {metric: np.array([each.scores[metric, name] for each in having]).T for metric in SCORED}
     bootstrap = DocumentBootstrap(len(having), np.random.default_rng(0))
     allowed = np.array([each.allowed for each in having])
     (placed, room), factors, error = of[PLACED], of[DENSE][0], corpus_mean(*of[METRIC])
-    found = opening_scores(placed, room, factors, allowed, bootstrap)
-    return found | {METRIC: CorpusScore(error, error)}
-
-
-def _sum_up(
-    name: str, having: Sequence[_Document], scores: Mapping[str, CorpusScore]
-) -> tuple[Any, ...]:
-    """Return a system's row over the documents that have it."""
+    own = opening_scores(placed, room, factors, allowed, bootstrap)
+    scores[name] = own | {METRIC: CorpusScore(error, error)}
     # Every gap counts once, as every boundary does.
     known = [(d.mean, len(d.document.units) - 1) for d in having if d.mean is not None]
     n_gaps = sum(n for _, n in known)
-    return (
-        *(name, len(having), sum(len(d.segmentations[name].boundaries) for d in having)),
-        *(scores[each].value if each in scores else None for each in (PLACED, DENSE)),
-        _mean([p for d in having for p in d.own[name]]),
-        math.fsum(mean * n for mean, n in known) / n_gaps if known else None,
-        scores[METRIC].value,
-    )
+    row: Row = {"system": name, "documents": len(having)}
+    row["boundaries"] = sum(len(d.segmentations[name].boundaries) for d in having)
+    row |= {each: score.value for each, score in scores[name].items()}
+    row["probability"] = _mean([p for d in having for p in d.own[name]])
+    gap_probability = math.fsum(mean * n for mean, n in known) / n_gaps if known else None
+    return {**row, "gap_probability": gap_probability}
 
 
 def _verdict(
     documents: Sequence[_Document],
-    sums: Sequence[tuple[Any, ...]],
+    sums: Sequence[Row],
     scores: Mapping[str, Mapping[str, CorpusScore]],
 ) -> tuple[str, ...]:
     """Say how well the best system sits, and whose boundaries are likeliest.
 
     Where there are no systems, say how many gaps are likely ones.
     """
-    known = [row for row in sums if row[5] is not None]
+    known = [row for row in sums if row["probability"] is not None]
     if not known:
         likely = sum(p >= 0.5 for d in documents for p in d.probabilities or ())
         n_gaps = sum(len(d.document.units) - 1 for d in documents)
         return (f"A boundary is more likely than not in {likely:,} of {counted(n_gaps, 'gap')}.",)
-    errors = {name: each[METRIC].value for name, each in scores.items()}
-    rivals = rank(METRIC, "lower", errors)
-    opening = describe(rivals.best or known[0][0], scores)
+    rivals = rank(METRIC, "lower", {row["system"]: row[METRIC] for row in sums})
+    opening = describe(rivals.best or known[0]["system"], scores)
     if len(rivals.values) > 1:
         opening.append(f"It has the lowest {METRIC} of {len(rivals.values)} systems.")
-    name, *_, probability, of_any_gap, _ = max(known, key=lambda row: row[5])
+    best = max(known, key=lambda row: row["probability"])
     of = f" are likeliest of {len(known)} systems" if len(known) > 1 else ""
     return (
         *opening,
-        f"The boundaries of {name}{of}: probability {probability:.3f} on average, where any gap "
-        f"of the same documents has {of_any_gap:.3f}.",
+        f"The boundaries of {best['system']}{of}: probability {best['probability']:.3f} on "
+        f"average, where any gap of the same documents has {best['gap_probability']:.3f}.",
     )
 
 
@@ -330,12 +315,8 @@ def _segmentations(document: Document) -> dict[str, Segmentation]:
     golds |= {f"{GOLD}:{name}": given for name, given in document.golds.items()}
     for name in golds:
         if name in document.systems:
-            raise InputError(
-                f"a system called {name!r}, as an annotator's gold is here",
-                expected="another name",
-                remedy="rename the system",
-                place=document.place,
-            )
+            found = f"a system called {name!r}, as an annotator's gold is here"
+            raise mistake(document.place, found, "another name", "rename the system")
     return {**golds, **document.systems}
 
 
@@ -351,9 +332,8 @@ def _encoded(
     check_documents(ids or (), places)
     positions = list(places.values()) if ids is None else [places[id] for id in dict.fromkeys(ids)]
     if not positions:
-        raise OptionError(
-            "no document", expected="at least one", remedy="leave documents out for all"
-        )
+        remedy = "leave documents out for all"
+        raise OptionError("no document", expected="at least one", remedy=remedy)
     chosen = replace(corpus, documents=tuple(corpus[d] for d in positions))
     if given is None:
         return chosen, corpus_vectors(chosen, None, options, progress)

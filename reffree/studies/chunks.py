@@ -35,7 +35,7 @@ from reffree.encoders.opening import open_encoder
 from reffree.encoders.options import EncoderOptions
 from reffree.evaluate.result import DocumentText, Field, Result, Table, columns, estimate
 from reffree.evaluate.score import score
-from reffree.evaluate.table import DECIMALS, PartScore, ScoreTable, judged_by, rounded
+from reffree.evaluate.table import DECIMALS, ScoreTable, judged_by, rounded
 from reffree.evaluate.verdict import Rivals, rank, tested
 from reffree.formats import read_system, save
 from reffree.statistics.losses import as_loss
@@ -45,7 +45,8 @@ from reffree.studies.keywords import AverageOption, StudyKeywords, UnsegmentedOp
 from reffree.studies.study import StudySettings
 from reffree.util.bounds import Bounds
 from reffree.util.declare import Option, declared
-from reffree.util.errors import InputError, OptionError, counted, listed
+from reffree.util.errors import InputError, OptionError, counted, listed, mistake
+from reffree.util.grid import Row
 from reffree.util.naming import parse_named, spelling_of
 
 RANKED_BY = "placement"
@@ -117,8 +118,8 @@ def chunks(
             "chonkie:recursive, :token, :sentence, :semantic; semantic-text-splitter; "
             "llamaindex:sentence, :token; docling:hybrid, :hierarchical; or MODULE:FUNCTION; may "
             "be repeated.",
-            flag="--chunker",
-            metavar="SPEC",
+            "--chunker",
+            "SPEC",
             check=chunker_of,
             names="chunkers",
         ),
@@ -147,7 +148,7 @@ def chunks(
     average: AverageOption = "macro",
     systems: Annotated[
         Mapping[str, str] | None,
-        Option("One more system, from its file; may be repeated.", flag="--system"),
+        Option("One more system, from its file; may be repeated.", "--system"),
     ] = None,
     embeddings: Annotated[
         str | None,
@@ -157,9 +158,7 @@ def chunks(
     save_corpus: Annotated[
         str | None,
         Option(
-            "Also write sentences and systems as corpus JSONL, for reffree score.",
-            flag="--save",
-            metavar="FILE",
+            "Also write sentences and systems as corpus JSONL, for reffree score.", "--save", "FILE"
         ),
     ] = None,
     **keywords: Unpack[StudyKeywords],
@@ -192,25 +191,25 @@ def chunks(
     bases = _find_chunkers(chunkers)
     wanted = _parse_values(values)
     made = [each for base in bases for each in (_settings(base, wanted) if wanted else [base])]
-    if equal_size is not None:
-        for each in made:
-            check_sized(each)
-        if wanted:
-            raise OptionError(
-                "values beside an equal size", expected="one of the two", remedy="leave one out"
-            )
+    for each in made if equal_size is not None else ():
+        check_sized(each)
+    if equal_size is not None and wanted:
+        both = "values beside an equal size"
+        raise OptionError(both, expected="one of the two", remedy="leave one out")
     made = _with_encoder(made, settings, embeddings)
     read, notes = read_texts(texts, settings.progress)
     if equal_size is not None:
-        made, sized = _of_equal_size(made, read, equal_size)
-        notes += sized
+        made = _of_equal_size(made, read, equal_size, notes)
     units = [text.units(language) for text in read]
     corpus, reports = chunked(read, units, made, settings.progress)
     if wanted:
         made, alike = _distinct(made, reports)
         corpus = corpus.only_systems([name for name in corpus[0].systems if name not in alike])
         notes += alike.values()
-    notes += _remarks(bases if wanted else made)
+    remarks: dict[str | None, list[str]] = {}
+    for each in bases if wanted else made:
+        remarks.setdefault(each.remark, []).append(spelling_of(each))
+    notes += [f"{', '.join(named)}: {remark}." for remark, named in remarks.items() if remark]
     for name, file in (systems or {}).items():
         corpus = read_system(file, name, corpus)
     if save_corpus is not None:
@@ -233,7 +232,7 @@ def chunks(
     parts = [parts_of(t.text, t.blocks, own) for t, own in zip(read, units, strict=True)]
     plain = [text.text for text in read]
     chunker_of_name = {spelling_of(each): each for each in made}
-    measured: list[dict[str, Any]] = []
+    measured: list[Row] = []
     for name in [row.system for row in table.systems if row.system in chunker_of_name]:
         report = reports[name]
         found = [text[a:b] for text, cut in zip(plain, report.cuts, strict=True) for a, b in cut]
@@ -242,7 +241,16 @@ def chunks(
         about = {"chunker": name, "seconds": report.seconds}
         about["size"] = sum(map(len, plain)) / report.snap.chunks
         measured.append({**report.snap.row, **row, **about})
-    curve = _curve(table, made, by, measured)
+    scored = {row.system: row for row in table.systems}
+    size_of = {row["chunker"]: row["size"] for row in measured}
+    curve = [
+        {
+            **{"corpus": "texts", "splitter": chunker.name, "setting": name, "size": size_of[name]},
+            **{"segments": scored[name].segments, "value": cell.value, "value_ci": cell.ci},
+        }
+        for name, chunker in chunker_of_name.items()
+        if (cell := scored[name].metrics[by]).value is not None
+    ]
     if wanted:
         best, verdict = _search(curve, measured, by, table)
     else:
@@ -272,18 +280,13 @@ def chunks(
         notes=table.notes,
         reading=READING,
         texts=tuple(
-            DocumentText(
-                corpus="texts",
-                id=document.id,
-                units=document.units,
-                systems={name: found.masses for name, found in document.segmentations.items()},
-            )
-            for document in list(corpus)[:TEXTS]
+            DocumentText("texts", d.id, d.units, {n: s.masses for n, s in d.segmentations.items()})
+            for d in corpus.documents[:TEXTS]
         ),
     )
 
 
-def _table(name: str, title: str, fields: Sequence[Field], rows: Sequence[dict[str, Any]]) -> Table:
+def _table(name: str, title: str, fields: Sequence[Field], rows: Sequence[Row]) -> Table:
     """Make a table of which columns of nothing but zeros and undefined values are not shown."""
     is_empty = {f.name: not any(row[f.name] for row in rows) for f in fields}
     hidden = [replace(f, label="") if is_empty[f.name] else f for f in fields]
@@ -297,17 +300,15 @@ def _find_chunkers(given: Sequence[object]) -> list[Chunker]:
         chunker = chunker_of(one)
         name = spelling_of(chunker)
         if name in found and isinstance(one, str):
-            raise OptionError(
-                f"{FLAG} {one} twice", expected="each chunker once", remedy="leave one out"
-            )
+            remedy = "leave one out"
+            raise OptionError(f"{FLAG} {one} twice", expected="each chunker once", remedy=remedy)
         if name in found:
             n = sum(each.name.startswith(chunker.name) for each in found.values()) + 1
             chunker = replace(cast(Any, chunker), name=f"{chunker.name} ({n})")
         found[spelling_of(chunker)] = chunker
     if not found:
-        raise OptionError(
-            "no chunker", expected="at least one", remedy=f"name one: {FLAG} langchain:recursive"
-        )
+        remedy = f"name one: {FLAG} langchain:recursive"
+        raise OptionError("no chunker", expected="at least one", remedy=remedy)
     return list(found.values())
 
 
@@ -317,11 +318,8 @@ def _with_encoder(
     """Give those that compare sentences the encoder that will score, opened once."""
     semantic = [each for each in chunkers if isinstance(each, ChonkieSemantic)]
     if semantic and embeddings is not None:
-        raise OptionError(
-            f"embeddings, which have no vectors for what {semantic[0].name} compares",
-            expected="an encoder",
-            remedy="leave one of the two out",
-        )
+        found = f"embeddings, which have no vectors for what {semantic[0].name} compares"
+        raise OptionError(found, expected="an encoder", remedy="leave one of the two out")
     if not semantic:
         return list(chunkers)
     encoder = open_encoder(options)
@@ -344,15 +342,11 @@ def _parse_values(values: Sequence[str]) -> dict[str, list[str]]:
         option, _, given = text.partition("=")
         each = given.split(",") if text != "size" else []
         if not option or not all(each):
-            raise OptionError(
-                f"values {text!r}",
-                expected="OPTION=V,V,…",
-                remedy="write such as chunk_size=200,400, or size for ten sizes",
-            )
+            remedy = "write such as chunk_size=200,400, or size for ten sizes"
+            raise OptionError(f"values {text!r}", expected="OPTION=V,V,…", remedy=remedy)
         if option in found:
-            raise OptionError(
-                f"values of {option} twice", expected="them once", remedy="put all into one"
-            )
+            remedy = "put all into one"
+            raise OptionError(f"values of {option} twice", expected="them once", remedy=remedy)
         found[option] = each
     return found
 
@@ -360,22 +354,17 @@ def _parse_values(values: Sequence[str]) -> dict[str, list[str]]:
 def _settings(base: Chunker, values: Mapping[str, Sequence[str]]) -> list[Chunker]:
     """Return the chunker with every combination of values; those it refuses are refused."""
     if base.name not in CHUNKERS:
-        raise OptionError(
-            f"{base.name!r}, a function",
-            expected="a chunker with options",
-            remedy="score functions of several settings without values",
-        )
+        expected = "a chunker with options"
+        remedy = "score functions of several settings without values"
+        raise OptionError(f"{base.name!r}, a function", expected=expected, remedy=remedy)
     texts = [
         [f"{option}={value}" for value in given] if given else _sizes(base)
         for option, given in values.items()
     ]
-    spelt = spelling_of(base)
-    start = f"{spelt}," if ":" in spelt else f"{spelt}:"
-    return [
-        # Read as on the command line, for the same sentences; what comes later counts.
-        parse_named(start + ",".join(chosen), CHUNKERS, "chunker", FLAG)
-        for chosen in product(*texts)
-    ]
+    start = spelling_of(base) + ("," if ":" in spelling_of(base) else ":")
+    # Read as on the command line, for the same sentences; what comes later counts.
+    spelt = [start + ",".join(chosen) for chosen in product(*texts)]
+    return [parse_named(each, CHUNKERS, "chunker", FLAG) for each in spelt]
 
 
 def _sizes(base: Chunker) -> list[str]:
@@ -391,32 +380,27 @@ def _sizes(base: Chunker) -> list[str]:
             continue
         found.append(f"{base.sized_by}={size}")
     if not found:
-        raise OptionError(
-            f"no size that goes with {spelling_of(base)!r}",
-            expected="one of ten",
-            remedy=f"name some with --values {base.sized_by}=…",
-        )
+        none = f"no size that goes with {spelling_of(base)!r}"
+        remedy = f"name some with --values {base.sized_by}=…"
+        raise OptionError(none, expected="one of ten", remedy=remedy)
     return found
 
 
 def _of_equal_size(
-    chunkers: Sequence[Chunker], texts: Sequence[PlainText], characters: int
-) -> tuple[list[Chunker], list[str]]:
-    """Give all the size at which they have so many characters a chunk; say what came out."""
+    chunkers: Sequence[Chunker], texts: Sequence[PlainText], characters: int, notes: list[str]
+) -> list[Chunker]:
+    """Give all the size at which they have so many characters a chunk; note what came out."""
     found: dict[str, Chunker] = {}
-    notes = []
     for chunker in chunkers:
         sized = with_characters(chunker, texts, characters)
-        name = spelling_of(sized)
+        name, size = spelling_of(sized), characters_a_chunk(sized, texts)
         if name in found:
             notes.append(f"{spelling_of(chunker)} is {name}, too, at this size: scored once.")
             continue
         found[name] = sized
-        notes.append(
-            f"{name}: {characters_a_chunk(sized, texts):,.0f} characters a chunk, where "
-            f"{characters:,} were asked for."
-        )
-    return list(found.values()), notes
+        asked = f"where {characters:,} were asked for"
+        notes.append(f"{name}: {size:,.0f} characters a chunk, {asked}.")
+    return list(found.values())
 
 
 def _distinct(
@@ -431,15 +415,6 @@ def _distinct(
         if kept is not chunker:
             alike[name] = f"{name} cuts the texts as {spelling_of(kept)} does."
     return list(first.values()), alike
-
-
-def _remarks(chunkers: Sequence[Chunker]) -> list[str]:
-    """Say what a reader of chunkers' scores must know."""
-    remarks: dict[str, list[str]] = {}
-    for chunker in chunkers:
-        if chunker.remark is not None:
-            remarks.setdefault(chunker.remark, []).append(spelling_of(chunker))
-    return [f"{', '.join(names)}: {remark}." for remark, names in remarks.items()]
 
 
 def _by_characters(metric: str) -> str:
@@ -474,10 +449,7 @@ def _token_counter(
     if is_endpoint(options.model):
         return None, None  # a server counts for itself
     folder = find_model(
-        options.model,
-        offline=options.offline,
-        settings=options.model_settings,
-        check_weights=False,
+        options.model, offline=options.offline, settings=options.model_settings, check_weights=False
     )
     limit, file = folder.spec.max_length, folder.path / "tokenizer.json"
     if not file.exists():
@@ -496,7 +468,7 @@ def _token_counter(
     return count, limit
 
 
-def _system_rows(table: ScoreTable) -> tuple[list[Field], list[dict[str, Any]]]:
+def _system_rows(table: ScoreTable) -> tuple[list[Field], list[Row]]:
     """Columns and a row per system: segments, and every metric with its interval."""
     fields = [*columns("text", "system"), *columns("count", "segments")]
     for name, found in table.systems[0].metrics.items():
@@ -505,31 +477,13 @@ def _system_rows(table: ScoreTable) -> tuple[list[Field], list[dict[str, Any]]]:
             value = replace(value, best="low" if found.direction == "lower" else "high")
         has_null = any(row.metrics[name].null is not None for row in table.systems)
         fields += [value, interval, *(columns("p", **{f"{name}_p": "p"}) if has_null else ())]
-    rows = []
+    rows: list[Row] = []
     for row in table.systems:
-        cells: dict[str, Any] = {"system": row.system, "segments": row.segments}
+        rows.append({"system": row.system, "segments": row.segments})
         for name, found in row.metrics.items():
-            cells |= {name: found.value, f"{name}_ci": found.ci}
-            cells[f"{name}_p"] = None if found.null is None else found.null.p
-        rows.append(cells)
+            p = None if found.null is None else found.null.p
+            rows[-1] |= {name: found.value, f"{name}_ci": found.ci, f"{name}_p": p}
     return fields, rows
-
-
-def _curve(
-    table: ScoreTable, chunkers: Sequence[Chunker], metric: str, sizes: Sequence[dict[str, Any]]
-) -> list[dict[str, Any]]:
-    """Return a row per setting that has a score, in the order in which they were given."""
-    found = {row.system: row for row in table.systems}
-    size_of = {row["chunker"]: row["size"] for row in sizes}
-    rows = []
-    for chunker in chunkers:
-        name = spelling_of(chunker)
-        score = found[name].metrics[metric]
-        if score.value is not None:
-            row: dict[str, Any] = {"corpus": "texts", "splitter": chunker.name, "setting": name}
-            row |= {"size": size_of[name], "segments": found[name].segments}
-            rows.append(row | {"value": score.value, "value_ci": score.ci})
-    return rows
 
 
 def _rivals(table: ScoreTable, metric: str, seed: int) -> Rivals:
@@ -540,20 +494,17 @@ def _rivals(table: ScoreTable, metric: str, seed: int) -> Rivals:
     order = list(rivals.values)
     if len(order) < 2:
         return rivals
-    cells: dict[str, list[PartScore]] = {system: [] for system in values}
-    for document in table.documents or ():
-        cells[document.system].append(document.metrics[metric])
-    shown = [[np.nan if c.value is None else c.value for c in cells[system]] for system in order]
-    weights = [[1.0 if c.weight is None else c.weight for c in cells[system]] for system in order]
+    scored = [[d.metrics[metric] for d in table.documents or () if d.system == s] for s in order]
+    shown = [[np.nan if cell.value is None else cell.value for cell in each] for each in scored]
+    weights = [[1.0 if cell.weight is None else cell.weight for cell in each] for each in scored]
     pairs = [(i, 0) for i in range(1, len(order))]
-    tests = paired_tests(
-        np.round(shown, DECIMALS), np.array(weights), pairs, np.random.default_rng(seed)
-    )
+    rng = np.random.default_rng(seed)
+    tests = paired_tests(np.round(shown, DECIMALS), np.array(weights), pairs, rng)
     return tested(rivals, dict(zip(order[1:], tests, strict=True)))
 
 
 def _recommend(
-    table: ScoreTable, by: str, measured: Sequence[dict[str, Any]], limit: int | None, seed: int
+    table: ScoreTable, by: str, measured: Sequence[Row], limit: int | None, seed: int
 ) -> tuple[str | None, list[str]]:
     """Return the chunker to take, and what speaks for and against it."""
     rivals = _rivals(table, by, seed)
@@ -563,14 +514,10 @@ def _recommend(
     value = rivals.values[rivals.best]
     if by.split(":")[0] == RANKED_BY:
         blind = "blind cuts of the same sizes" if "sizes=" in by else "the same in random order"
-        said.append(
-            f"0 is what {blind} get, 1 the best that is possible with as many."
-            if value > 0
-            else f"{blind.capitalize()} do as well."
-        )
-    rivalling = {rivals.best}
-    if rivals.unlike is not None:
-        rivalling = {name for name in rivals.values if name not in rivals.unlike}
+        above = f"0 is what {blind} get, 1 the best that is possible with as many."
+        said.append(above if value > 0 else f"{blind.capitalize()} do as well.")
+    unlike = rivals.unlike
+    rivalling = {rivals.best} if unlike is None else rivals.values.keys() - unlike
     rows = [row for row in measured if row["chunker"] in rivalling]
     if len(rows) > 1:
         least = min(rows, key=lambda row: row["inside"] or 0.0)
@@ -578,7 +525,7 @@ def _recommend(
             f"Of those that cannot be told apart, {least['chunker']} starts the fewest chunks "
             f"inside a unit: {least['inside'] or 0.0:.1%}."
         )
-    elif rows and len(rivals.values) > 1 and value > 0 and rivals.unlike is not None:
+    elif rows and len(rivals.values) > 1 and value > 0 and unlike is not None:
         said.append(f"Take {rivals.best}.")
     for row in [row for row in rows if row["chunker"] == rivals.best]:
         if (share := row["over_limit"] or 0) >= MOSTLY:
@@ -595,21 +542,16 @@ def _recommend(
 
 
 def _search(
-    curve: Sequence[dict[str, Any]],
-    measured: Sequence[dict[str, Any]],
-    metric: str,
-    table: ScoreTable,
+    curve: Sequence[Row], measured: Sequence[Row], metric: str, table: ScoreTable
 ) -> tuple[str | None, list[str]]:
     """Return the best setting, and what to say of it; an end of the range is no optimum.
 
     Settings many of whose chunks start in one unit are finer than the metric can see.
     """
     if not curve:
-        raise InputError(
-            f"no chunker with a defined {metric}",
-            expected="texts of three sentences or more, in two chunks or more",
-            remedy="take longer texts, or smaller chunks",
-        )
+        expected = "texts of three sentences or more, in two chunks or more"
+        remedy = "take longer texts, or smaller chunks"
+        raise mistake(None, f"no chunker with a defined {metric}", expected, remedy)
     direction = table.systems[0].metrics[metric].direction
     merging = {row["chunker"] for row in measured if row["merged"] >= MOSTLY * row["chunks"]}
     too_fine = [row["setting"] for row in curve if row["setting"] in merging]
@@ -637,9 +579,9 @@ def _search(
     found = [(row.metrics.get("granularity"), row.system) for row in table.systems]
     grains = [(cell.value, name) for cell, name in found if cell is not None and cell.value]
     if grains:
-        factor, nearest = min(grains, key=lambda grain: abs(math.log(grain[0])))
+        factor, name = min(grains, key=lambda grain: abs(math.log(grain[0])))
         said.append(
-            f"{nearest} is nearest to as many chunks as the text suggests: {factor:.1f} times."
+            f"{name} is nearest to as many chunks as the text suggests: {factor:.1f} times."
         )
     if any("rests on the prior" in note for note in table.notes):
         said.append("The texts say too little to choose: what is assumed of lengths chose.")

@@ -13,7 +13,7 @@ from reffree.chunkers.texts import PlainText
 from reffree.formats import load
 from reffree.formats.documents import PACKAGES, check_packages, read_as_markdown
 from reffree.formats.source import Source, checked_name
-from reffree.util.errors import InputError, OptionError, Place, listed, mistake
+from reffree.util.errors import OptionError, Place, listed, mistake
 from reffree.util.progress import Progress, no_progress
 
 CORPORA = (".jsonl", ".ndjson", ".json")
@@ -40,9 +40,8 @@ def read_texts(
     if not every or not all(isinstance(one, str | os.PathLike) for one in every):
         raise OptionError("no text", expected="texts, files or folders", remedy="name some")
     if every.count("-") > 1:
-        raise OptionError(
-            "standard input (-) twice", expected="it once", remedy="give the other as a file"
-        )
+        remedy = "give the other as a file"
+        raise OptionError("standard input (-) twice", expected="it once", remedy=remedy)
     texts = [one for one in every if isinstance(one, str) and not _is_path(one)]
     found = [PlainText(f"text {i}", text, Place()) for i, text in enumerate(texts, 1)]
     notes: list[str] = []
@@ -93,7 +92,7 @@ def _sources(path: str, notes: list[str]) -> Iterator[Source]:
 
 
 def _read(id: str, source: Source) -> list[PlainText]:
-    """Read a file: one text, or those of a corpus."""
+    """Read a file: one text, or those of a corpus, which is not to be read as prose."""
     if source.suffix in CORPORA:
         corpus = load(source.path)
         source.notes += corpus.notes
@@ -102,21 +101,13 @@ def _read(id: str, source: Source) -> list[PlainText]:
     if source.suffix in PACKAGES:
         return [PlainText(id, read_as_markdown(source), source.place())]
     text = "\n".join(line for _, line in source.lines())
-    _refuse_json(text, source.place())
-    return [PlainText(id, text, source.place())]
-
-
-def _refuse_json(text: str, place: Place) -> None:
-    """Refuse a corpus that was to be read as prose."""
     first = text.lstrip()[:1] == "{" and text.lstrip().splitlines()[0]
     try:
         found = json.loads(first) if first else None
     except ValueError:
-        return  # prose, or code
+        found = None  # prose, or code
     if isinstance(found, dict):
-        raise InputError(
-            "JSON, one object a line",
-            expected="plain text, or a corpus whose file is called .jsonl",
-            remedy="name the file so, or take the text out of it",
-            place=place,
-        )
+        expected = "plain text, or a corpus whose file is called .jsonl"
+        remedy = "name the file so, or take the text out of it"
+        raise mistake(source.place(), "JSON, one object a line", expected, remedy)
+    return [PlainText(id, text, source.place())]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from reffree.util.errors import (
     ReffreeError,
     UnknownNameError,
     located,
+    mistake,
     shorten,
 )
 
@@ -105,16 +106,20 @@ def load_config(path: Path | str, corpora: Mapping[str, str] | None = None) -> C
     data = _read_yaml(path)
     with located(place):
         if not isinstance(data, dict):
-            raise InputError(
-                f"{type(data).__name__} at the top",
-                expected="fields such as name, corpora and studies",
-                remedy="see the config.yaml that reffree run smoke writes",
-            )
+            remedy = "see the config.yaml that reffree run smoke writes"
+            expected = "fields such as name, corpora and studies"
+            raise mistake(place, f"{type(data).__name__} at the top", expected, remedy)
         top = _validated(_File, data, "")
     given = top.corpora if corpora is None else corpora
     named = dict(given) if isinstance(given, Mapping) else corpus_names(given)
     with located(place):
-        _check_corpora(named)
+        if not named:
+            remedy = "name them under corpora, or pass --corpus NAME=FILE"
+            raise mistake(place, "no corpora", "at least one", remedy)
+        for name, file in named.items():
+            if file in ("", "-") or not name:  # which could not be read again after a stop
+                found = f"corpora: {shorten(name)!r}, read from {shorten(file)!r}"
+                raise mistake(place, found, "a name and a file", "write the file's path")
         _check_file_name("name", top.name)
         for field in sorted(top.encoding.keys() - Encoding.__annotations__.keys()):
             raise _unknown(f"encoding.{field}", field, Encoding.__annotations__)
@@ -123,12 +128,10 @@ def load_config(path: Path | str, corpora: Mapping[str, str] | None = None) -> C
         names = [step.name.casefold() for step in steps]  # of files, whose case may not matter
         for i, name in enumerate(names):
             if name in names[:i]:
-                raise InputError(
-                    f"studies.{i}: the name {steps[i].name!r} a second time",
-                    expected="a name of its own for every step",
-                    remedy="add name: to one of them",
-                )
-        _check_scores(steps, named)
+                found = f"studies.{i}: the name {steps[i].name!r} a second time"
+                expected = "a name of its own for every step"
+                raise mistake(place, found, expected, "add name: to one of them")
+            _check_scores(f"studies.{i}.scores", steps[i].settings.get("scores") or {}, named)
     return Config(top.name, named, tuple(steps))
 
 
@@ -137,13 +140,9 @@ def _step(where: str, data: Mapping[str, Any], shared: Mapping[str, Any]) -> Ste
     own = dict(data)
     study = own.pop("study", None)
     if not isinstance(study, str) or study not in STUDIES:
-        near = difflib.get_close_matches(str(study), STUDIES, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"write study: {next(iter(STUDIES))}"
-        raise InputError(
-            f"{where}.study: {'nothing' if study is None else _show(study)}",
-            expected=" or ".join(STUDIES),
-            remedy=hint,
-        )
+        found = f"{where}.study: {'nothing' if study is None else _show(study)}"
+        hint = _nearest(str(study), STUDIES, f"write study: {next(iter(STUDIES))}")
+        raise mistake(None, found, " or ".join(STUDIES), hint)
     name = own.pop("name", study)
     _check_file_name(f"{where}.name", name)
     function = find_study(study)
@@ -160,44 +159,34 @@ def _step(where: str, data: Mapping[str, Any], shared: Mapping[str, Any]) -> Ste
             except ReffreeError as error:
                 if option.option.names == "encoders":  # an address may hold a secret
                     raise
-                raise InputError(
-                    f"{where}.{at}: {_show(one)}",
-                    expected="a name that exists",
-                    remedy=str(error),
-                ) from None
+                found = f"{where}.{at}: {_show(one)}"
+                raise mistake(None, found, "a name that exists", str(error)) from None
     return Step(name, study, checked.model_dump(mode="json"))
 
 
-def _check_scores(steps: Sequence[Step], corpora: Mapping[str, str]) -> None:
+def _check_scores(
+    where: str, scores: Mapping[str, Mapping[str, object]], corpora: Mapping[str, str]
+) -> None:
     """Refuse scores of a corpus that is not there, and files that are not, before any work."""
-    for i, step in enumerate(steps):
-        for corpus, files in (step.settings.get("scores") or {}).items():
-            where = f"studies.{i}.scores.{shorten(corpus)}"
-            if corpus not in corpora:
-                raise _unknown(where, corpus, corpora)
-            for name, file in files.items():
-                if not isinstance(file, str) or not Path(file).is_file():
-                    raise InputError(
-                        f"{where}.{shorten(name)}: {_show(file)}, which is no file",
-                        expected="a file of gap scores",
-                        remedy="check the path, from the folder in which reffree runs",
-                    )
+    for corpus, files in scores.items():
+        if corpus not in corpora:
+            raise _unknown(f"{where}.{shorten(corpus)}", corpus, corpora)
+        for name, file in files.items():
+            if not isinstance(file, str) or not Path(file).is_file():
+                found = f"{where}.{shorten(corpus)}.{shorten(name)}: {_show(file)}"
+                remedy = "check the path, from the folder in which reffree runs"
+                raise mistake(None, f"{found}, which is no file", "a file of gap scores", remedy)
 
 
 def _check_file_name(field: str, name: object) -> None:
     """Refuse what cannot be a file's or a folder's name: the results are called by it."""
-    is_name = (
-        isinstance(name, str)
-        and FILE_NAME.fullmatch(name) is not None
-        and len(name.encode(errors="replace")) <= MOST_NAME
-    )
-    if not is_name:
-        raise InputError(
-            f"{field}: {_show(name)}",
-            expected=f"a file's name of at most {MOST_NAME} bytes: letters, digits, spaces and "
-            "- _ . + = , the first a letter, a digit or _",
-            remedy="choose another",
+    text = name if isinstance(name, str) else ""
+    if not FILE_NAME.fullmatch(text) or len(text.encode(errors="replace")) > MOST_NAME:
+        expected = (
+            f"a file's name of at most {MOST_NAME} bytes: letters, digits, spaces and "
+            "- _ . + = , the first a letter, a digit or _"
         )
+        raise mistake(None, f"{field}: {_show(name)}", expected, "choose another")
 
 
 def _show(value: object) -> str:
@@ -205,51 +194,31 @@ def _show(value: object) -> str:
     return shorten(reprlib.repr(value))
 
 
-def _check_corpora(named: Mapping[str, str]) -> None:
-    """Refuse none, and what cannot be read again to go on after a stop."""
-    if not named:
-        raise InputError(
-            "no corpora",
-            expected="at least one",
-            remedy="name them under corpora, or pass --corpus NAME=FILE",
-        )
-    for name, file in named.items():
-        if file in ("", "-") or not name:
-            raise InputError(
-                f"corpora: {shorten(name)!r}, read from {shorten(file)!r}",
-                expected="a name and a file",
-                remedy="write the file's path",
-            )
-
-
 def _validated(model: type[Any], data: Mapping[str, Any], where: str) -> Any:  # noqa: ANN401  (the model's own type)
     try:
         return model.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]
-        path = ".".join(str(part) for part in first["loc"])
-        field = ".".join(filter(None, [where, path]))
-        if first["type"] in ("extra_forbidden", "invalid_key"):
-            name = str(first["loc"][-1]) if first["type"] == "extra_forbidden" else ""
-            raise _unknown(field, name, model.model_fields) from None
-        if first["type"] == "missing":
-            raise InputError(
-                f"no field {field!r}", expected="it to be there", remedy="add it"
-            ) from None
-        raise InputError(
-            f"{field}: {_show(first['input'])}",
-            expected=expectation(dict(first)),
-            remedy="correct the field",
-        ) from None
+        field = ".".join(filter(None, [where, *map(str, first["loc"])]))
+        match first["type"]:
+            case "extra_forbidden":
+                raise _unknown(field, str(first["loc"][-1]), model.model_fields) from None
+            case "invalid_key":
+                raise _unknown(field, "", model.model_fields) from None
+            case "missing":
+                raise mistake(None, f"no field {field!r}", "it to be there", "add it") from None
+        found, expected = f"{field}: {_show(first['input'])}", expectation(dict(first))
+        raise mistake(None, found, expected, "correct the field") from None
 
 
 def _unknown(field: str, name: str, known: Mapping[str, Any]) -> InputError:
-    near = difflib.get_close_matches(name, known, n=1)
-    return InputError(
-        f"the unknown field {shorten(field)!r}",
-        expected=f"one of {', '.join(known)}",
-        remedy=f"did you mean {near[0]!r}?" if near else "remove it",
-    )
+    found, expected = f"the unknown field {shorten(field)!r}", f"one of {', '.join(known)}"
+    return mistake(None, found, expected, _nearest(name, known, "remove it"))
+
+
+def _nearest(name: str, known: Iterable[str], otherwise: str) -> str:
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f"did you mean {near[0]!r}?" if near else otherwise
 
 
 class _Loader(yaml.SafeLoader):
@@ -297,9 +266,6 @@ def _read_yaml(path: Path | str) -> object:
         problem = getattr(error, "problem", None) or str(error)
         mark = getattr(error, "problem_mark", None)
         line = None if mark is None else mark.line + 1
-    raise InputError(
-        f"no YAML ({shorten(' '.join(problem.split()), 120)})",
-        expected="fields and their values",
-        remedy="correct it there",
-        place=Place(file=str(path), line=line),
-    )
+    found = f"no YAML ({shorten(' '.join(problem.split()), 120)})"
+    remedy = "correct it there"
+    raise mistake(Place(file=str(path), line=line), found, "fields and their values", remedy)

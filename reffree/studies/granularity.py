@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import groupby
-from typing import Annotated, Any, Unpack
+from itertools import groupby, pairwise, product
+from typing import Annotated, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +47,8 @@ from reffree.studies.study import (
 from reffree.util.arrays import Floats
 from reffree.util.bounds import check_number
 from reffree.util.declare import Option, declared
-from reffree.util.errors import InputError, OptionError, counted, listed
+from reffree.util.errors import OptionError, counted, listed, mistake
+from reffree.util.grid import Row
 
 METRICS = ("expected_pk",)
 
@@ -87,9 +88,20 @@ MARKS = (
     *columns("text", "corpus", "metric", "point"),
     *columns("count", low="from", segments="segments", high="to"),
 )
-
-
-Row = dict[str, Any]
+READING = {
+    "assumed": "Segments a document that annotators are assumed to make, as a mean over "
+    "documents; longer documents are assumed to have more.",
+    "segments": "Segments a document that the system has.",
+    "placement": "Where boundaries are: 0 is chance, 1 the best of as many.",
+    "granularity": "How many segments there are, by what the text suggests.",
+    "at as many": "The error if annotators made as many segments as the system does.",
+    "best at": "The assumed number of segments at which the system's error is best.",
+    "as reffree score": "The metric itself: an average over the numbers that it assumes.",
+    "against gold": "The metric against gold instead of the posterior.",
+    "crossing at": "Where the mean over documents of the two systems' difference is zero.",
+    "clear up to": "The largest number below the crossing at which the 95 % interval of the "
+    "paired difference over documents leaves zero out; clear from: the smallest one above it.",
+}
 
 
 @declared
@@ -135,7 +147,15 @@ def granularity(
     chosen = _parse_metrics(metrics, length, evidence, settings.seed)
     parts = corpus_parts(corpora, embeddings, settings)
     for part in parts:
-        _check_corpus(part.corpus)
+        place = part.corpus[0].place
+        if not part.corpus.hypotheses:
+            expected = "a segmentation to score in every document"
+            remedy = "make some with reffree segment, or add --system NAME=FILE"
+            raise mistake(place, "no systems", expected, remedy)
+        if all(len(document.units) < FEWEST_UNITS for document in part.corpus):
+            short = f"no document of {FEWEST_UNITS} units or more"
+            expected = "at least one: in a shorter one no window of Pk fits"
+            raise mistake(place, short, expected, "check how the text is split into units")
         part.check(chosen.values(), (), settings)
     studied: list[StudiedCorpus] = []
     curves: list[GranularityCurves] = []
@@ -152,7 +172,8 @@ def granularity(
         signature={"assumed": f"{POINTS}(log-spaced)"},
         settings={"metrics": list(chosen), "points": POINTS},
         notes=dict.fromkeys(note for each in curves for note in _notes(each)),
-        reading=_reading(chosen),
+        reading=READING
+        | dict.fromkeys(chosen, "Expected over the segmentations that the text makes likely."),
     )
 
 
@@ -165,18 +186,14 @@ def _parse_metrics(
         length = float(length)
     metrics: dict[str, Expected] = {}
     for metric in parse_metrics(names, seed):
+        found = f"the metric {spelling(metric)!r}"
         if not isinstance(metric, Expected):
-            raise OptionError(
-                f"the metric {spelling(metric)!r}",
-                expected=" or ".join(each.name for each in EXPECTED),
-                remedy="only expected errors can be followed along the number of segments",
-            )
+            remedy = "only expected errors can be followed along the number of segments"
+            expected = " or ".join(each.name for each in EXPECTED)
+            raise OptionError(found, expected=expected, remedy=remedy)
         if metric.pool_d != "mean":
-            raise OptionError(
-                f"the metric {spelling(metric)!r}",
-                expected="pool_d=mean",
-                remedy="leave it out: curves are means over documents",
-            )
+            remedy = "leave it out: curves are means over documents"
+            raise OptionError(found, expected="pool_d=mean", remedy=remedy)
         filled = replace(
             metric,
             length=length if metric.length is None else metric.length,
@@ -184,28 +201,9 @@ def _parse_metrics(
         )
         metrics[spelling(filled)] = filled
     if not metrics:
-        raise OptionError(
-            "no metric", expected="at least one", remedy=f"leave it out for {METRICS[0]}"
-        )
+        remedy = f"leave it out for {METRICS[0]}"
+        raise OptionError("no metric", expected="at least one", remedy=remedy)
     return metrics
-
-
-def _check_corpus(corpus: Corpus) -> None:
-    """Refuse a corpus without systems, and one of documents that are too short."""
-    if not corpus.hypotheses:
-        raise InputError(
-            "no systems",
-            expected="a segmentation to score in every document",
-            remedy="make some with reffree segment, or add --system NAME=FILE",
-            place=corpus.documents[0].place,
-        )
-    if all(len(document.units) < FEWEST_UNITS for document in corpus):
-        raise InputError(
-            f"no document of {FEWEST_UNITS} units or more",
-            expected="at least one: in a shorter one no window of Pk fits",
-            remedy="check how the text is split into units",
-            place=corpus.documents[0].place,
-        )
 
 
 def _follow(
@@ -261,9 +259,6 @@ def _follow(
     return StudiedCorpus(part.name, corpus, embedded, signature), curves
 
 
-# Curves
-
-
 def gold_name(metric: Expected) -> str:
     """Name of the gold-based metric whose expectation a metric is."""
     return metric.name.removeprefix("expected_")
@@ -302,12 +297,10 @@ class AssumedSegments:
             float(np.minimum(units[is_defined] / UNITS_AT_MOST, most).mean()),
             min(HIGH_AT_LEAST, float(most.mean())),
         )
-        own = [
-            float(np.mean([len(s) for s, kept in zip(each, is_defined, strict=True) if kept]))
-            for each in corpus.hypotheses.values()
-        ]
-        defined = [d for d, kept in zip(corpus, is_defined, strict=True) if kept and d.references]
-        golds = [np.mean([len(each) for each in document.references]) for document in defined]
+        systems = corpus.hypotheses.values()
+        own = [np.mean(np.array([len(each) for each in made])[is_defined]) for made in systems]
+        long = [document for document in corpus if len(document.units) >= FEWEST_UNITS]
+        golds = [np.mean([len(g) for g in d.references]) for d in long if d.references]
         gold = float(np.mean(golds)) if golds else None
         grid = np.geomspace(min(LOW, highest / 2), highest, POINTS)
         numbers = np.array([*grid, *own, *([] if gold is None else [gold])])
@@ -348,26 +341,25 @@ class GranularityCurves:
     bootstrap: DocumentBootstrap
     opening: dict[str, dict[str, CorpusScore]]  # by system: placement and granularity
 
-    @property
-    def place(self) -> Row:
-        """The corpus and the metric with its options, as columns."""
-        return {"corpus": self.corpus_name, "metric": spelling(self.metric)}
-
     def __post_init__(self) -> None:
         """Take means over documents, and turn them so that lower is better: (x, systems)."""
+        self.place: Row = {"corpus": self.corpus_name, "metric": spelling(self.metric)}
         self.systems = list(self.corpus.hypotheses)  # gold first where every document has it
         self.rivals = [s for s, name in enumerate(self.systems) if name != GOLD]
         self.grid = self.assumed.numbers[:POINTS]
         self.means: Floats = np.nanmean(self.values, axis=2)
-        self.losses = self.means * self.metric.orientation.slope
+        self.slope = self.metric.orientation.slope
+        self.losses = self.means * self.slope
         self.mean_span = [float(np.nanmean(row)) for row in self.span]
+        self.extreme = "lowest" if self.metric.orientation.direction == "lower" else "highest"
+        self.best_overall = self._best(self.slope * np.nanmean(self.overall, axis=1))
 
-    @property
-    def best_overall(self) -> str | None:
-        """System but gold with the best score as it is; None without any."""
-        losses = self.metric.orientation.slope * np.nanmean(self.overall, axis=1)
-        best = min(self.rivals, key=lambda s: float(losses[s]), default=None)
-        return None if best is None else self.systems[best]
+    def _best(self, losses: Floats) -> int | None:
+        return min(self.rivals, key=lambda s: float(losses[s]), default=None)
+
+    def best(self, at: int) -> int | None:
+        """System with the lowest loss at a number of segments; None without systems but gold."""
+        return self._best(self.losses[at])
 
     def real(self, system: int) -> CorpusScore | None:
         """Score of a system against gold, where there is gold."""
@@ -379,14 +371,9 @@ class GranularityCurves:
         """95 % over documents of a system at a number of segments."""
         return self.bootstrap.interval(float(self.means[at, system]), self.values[at, system])
 
-    def best(self, at: int) -> int | None:
-        """System with the lowest loss at a number of segments; None without systems but gold."""
-        return min(self.rivals, key=lambda s: float(self.losses[at, s]), default=None)
-
     def is_clear(self, at: int, better: int, worse: int) -> bool:
         """Whether the interval of the paired difference over documents says that one is better."""
-        slope = self.metric.orientation.slope
-        difference = slope * (self.values[at, better] - self.values[at, worse])
+        difference = self.slope * (self.values[at, better] - self.values[at, worse])
         interval = self.bootstrap.interval(float(np.nanmean(difference)), difference)
         return interval is not None and interval[1] < 0
 
@@ -397,23 +384,17 @@ class GranularityCurves:
         One between two others that is nowhere clearly better than either of them is left out.
         """
         winners = [(g, best) for g in range(POINTS) if (best := self.best(g)) is not None]
-        found = _join([(system, g, g) for g, system in winners])
-        while True:
-            kept = _join(
-                [
-                    (system, first, last)
-                    for i, (system, first, last) in enumerate(found)
-                    if i in (0, len(found) - 1)
-                    or any(
-                        self.is_clear(g, system, beside)
-                        for beside in (found[i - 1][0], found[i + 1][0])
-                        for g in range(first, last + 1)
-                    )
-                ]
-            )
-            if len(kept) == len(found):
-                return found
-            found = kept
+        found: list[tuple[int, int, int]] = []
+        kept = _join([(system, g, g) for g, system in winners])
+        while len(kept) != len(found):
+            found, clear = kept, []
+            for i, (system, first, last) in enumerate(found):
+                beside = [found[j][0] for j in (i - 1, i + 1) if 0 < i < len(found) - 1]
+                grid = product(beside, range(first, last + 1))
+                if not beside or any(self.is_clear(g, system, other) for other, g in grid):
+                    clear.append((system, first, last))
+            kept = _join(clear)
+        return found
 
     @cached_property
     def crossings(self) -> list[Row]:
@@ -424,28 +405,24 @@ class GranularityCurves:
         zero out, if there are any; ``is_adjacent`` says that no number of the grid lies between
         the two. ``start`` and ``end`` are those of the stretches on which they are the best.
         """
-        pairs = zip(self.stretches, self.stretches[1:], strict=False)
-        return [self._crossing(*one, *other) for one, other in pairs]
-
-    def _crossing(self, a: int, start: int, a_last: int, b: int, b_first: int, end: int) -> Row:
-        clear_a = [g for g in range(start, a_last + 1) if self.is_clear(g, a, b)]
-        clear_b = [g for g in range(b_first, end + 1) if self.is_clear(g, b, a)]
-        between = slice(a_last, b_first + 1)
-        gaps = self.losses[between, a] - self.losses[between, b]
-        logs = np.log(self.grid[between])
-        after = int(np.flatnonzero(gaps > 0)[0]) if (gaps > 0).any() else len(gaps) - 1
-        rise = gaps[after] - gaps[after - 1]
-        part = -gaps[after - 1] / rise if rise > 0 else 0.5
-        return {
-            "below": self.systems[a],
-            "above": self.systems[b],
-            "at": float(np.exp(logs[after - 1] + part * (logs[after] - logs[after - 1]))),
-            "start": float(self.grid[start]),
-            "end": float(self.grid[end]),
-            "clear_to": float(self.grid[clear_a[-1]]) if clear_a else None,
-            "clear_from": float(self.grid[clear_b[0]]) if clear_b else None,
-            "is_adjacent": bool(clear_a and clear_b) and clear_b[0] - clear_a[-1] == 1,
-        }
+        found = []
+        for (a, start, a_last), (b, b_first, end) in pairwise(self.stretches):
+            clear_a = [g for g in range(start, a_last + 1) if self.is_clear(g, a, b)]
+            clear_b = [g for g in range(b_first, end + 1) if self.is_clear(g, b, a)]
+            between = slice(a_last, b_first + 1)
+            gaps = self.losses[between, a] - self.losses[between, b]
+            logs = np.log(self.grid[between])
+            after = int(np.flatnonzero(gaps > 0)[0]) if (gaps > 0).any() else len(gaps) - 1
+            rise = gaps[after] - gaps[after - 1]
+            part = -gaps[after - 1] / rise if rise > 0 else 0.5
+            row: Row = {"below": self.systems[a], "above": self.systems[b]}
+            row["at"] = float(np.exp(logs[after - 1] + part * (logs[after] - logs[after - 1])))
+            row |= {"start": float(self.grid[start]), "end": float(self.grid[end])}
+            row["clear_to"] = float(self.grid[clear_a[-1]]) if clear_a else None
+            row["clear_from"] = float(self.grid[clear_b[0]]) if clear_b else None
+            row["is_adjacent"] = bool(clear_a and clear_b) and clear_b[0] - clear_a[-1] == 1
+            found.append(row)
+        return found
 
 
 def _join(stretches: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
@@ -454,73 +431,58 @@ def _join(stretches: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int
     return [(group[0][0], group[0][1], group[-1][2]) for group in groups]
 
 
-# Rows
-
-
 def _tables(curves: Sequence[GranularityCurves]) -> Iterator[Table]:
     """Systems, errors by assumed number, crossings where there are any, and what charts draw."""
-    rows = [row for each in curves for row in _system_rows(each)]
-    yield Table.of("systems", "Systems: segments a document, and errors", SYSTEMS, rows)
-    systems = {f"error of {name}": name for each in curves for name in each.systems}
-    title = "Errors by the segments a document that annotators are assumed to make"
-    rows = []
+    systems, errors, points, marks = [], [], [], []
     for each in curves:
+        for s, name in enumerate(each.systems):
+            row, real = _system_row(each, s), each.real(s)
+            systems.append(row)
+            for at in (*range(POINTS), POINTS + s):  # of the grid, and its own number
+                low, high = each.interval(at, s) or (None, None)
+                row = {**each.place, "system": name, "point": "grid" if at < POINTS else "own"}
+                row |= {"segments": each.assumed.numbers[at], "value": each.means[at, s]}
+                real_value = None if real is None else real.value
+                points.append(row | {"low": low, "high": high, "real": real_value})
         for g, segments in enumerate(each.grid):
             best = each.best(g)
-            row = {**each.place, "segments": segments}
-            row["best"] = None if best is None else each.systems[best]
-            errors = zip(each.systems, each.means[g], strict=True)
-            rows.append(row | {f"error of {name}": error for name, error in errors})
-    yield Table.of("errors", title, (*ERRORS, *columns("number", **systems)), rows)
+            row = {"segments": segments, "best": None if best is None else each.systems[best]}
+            values = zip(each.systems, each.means[g], strict=True)
+            errors.append(each.place | row | {f"error of {name}": value for name, value in values})
+        span = dict(zip(("low", "segments", "high"), each.mean_span, strict=True))
+        marks.append({**each.place, "point": "assumed", **span})
+        if each.assumed.gold is not None:
+            marks.append({**each.place, "point": "gold", "segments": each.assumed.gold})
+    yield Table.of("systems", "Systems: segments a document, and errors", SYSTEMS, systems)
+    labels = {f"error of {name}": name for each in curves for name in each.systems}
+    title = "Errors by the segments a document that annotators are assumed to make"
+    yield Table.of("errors", title, (*ERRORS, *columns("number", **labels)), errors)
     title = "Where another system becomes the best"
     rows = [each.place | crossing for each in curves for crossing in each.crossings]
     yield Table.of("crossings", title, CROSSINGS, rows, shown=bool(rows))
     title = "Errors at every assumed number of segments"
-    rows = [row for each in curves for row in _curve_rows(each)]
-    yield Table.of("curves", title, CURVES, rows, shown=False)
+    yield Table.of("curves", title, CURVES, points, shown=False)
     title = "Numbers of segments that the metric assumes and that gold has"
-    rows = []
-    for each in curves:
-        span = dict(zip(("low", "segments", "high"), each.mean_span, strict=True))
-        rows.append({**each.place, "point": "assumed", **span})
-        if each.assumed.gold is not None:
-            rows.append({**each.place, "point": "gold", "segments": each.assumed.gold})
-    yield Table.of("marks", title, MARKS, rows, shown=False)
+    yield Table.of("marks", title, MARKS, marks, shown=False)
 
 
-def _system_rows(curves: GranularityCurves) -> Iterator[Row]:
-    for s, name in enumerate(curves.systems):
-        own, real, opening = POINTS + s, curves.real(s), curves.opening[name]
-        overall = corpus_mean(curves.overall[s], np.ones(len(curves.corpus)))
-        yield {
-            **curves.place,
-            "system": name,
-            "segments": curves.assumed.numbers[own],
-            "placement": opening["placement"].value,
-            "placement_ci": opening["placement"].ci,
-            "granularity": opening["granularity"].value if "granularity" in opening else None,
-            "at_own": curves.means[own, s],
-            "at_own_ci": curves.interval(own, s),
-            "best_at": curves.grid[int(curves.losses[:POINTS, s].argmin())],
-            "overall": overall,
-            "overall_ci": curves.bootstrap.interval(overall, curves.overall[s]),
-            **({} if real is None else {"real": real.value, "real_ci": real.ci}),
-        }
-
-
-def _curve_rows(curves: GranularityCurves) -> Iterator[Row]:
-    """Every system at the numbers of the grid and at its own."""
-    for s, name in enumerate(curves.systems):
-        real = curves.real(s)
-        for at in (*range(POINTS), POINTS + s):
-            low, high = curves.interval(at, s) or (None, None)
-            point = "grid" if at < POINTS else "own"
-            row = {**curves.place, "system": name, "point": point}
-            row |= {"segments": curves.assumed.numbers[at], "value": curves.means[at, s]}
-            yield row | {"low": low, "high": high, "real": None if real is None else real.value}
-
-
-# Sentences
+def _system_row(curves: GranularityCurves, s: int) -> Row:
+    own, real, opening = POINTS + s, curves.real(s), curves.opening[curves.systems[s]]
+    overall = corpus_mean(curves.overall[s], np.ones(len(curves.corpus)))
+    row = {
+        **curves.place,
+        "system": curves.systems[s],
+        "segments": curves.assumed.numbers[own],
+        "placement": opening["placement"].value,
+        "placement_ci": opening["placement"].ci,
+        "granularity": opening["granularity"].value if "granularity" in opening else None,
+        "at_own": curves.means[own, s],
+        "at_own_ci": curves.interval(own, s),
+        "best_at": curves.grid[int(curves.losses[:POINTS, s].argmin())],
+        "overall": overall,
+        "overall_ci": curves.bootstrap.interval(overall, curves.overall[s]),
+    }
+    return row if real is None else {**row, "real": real.value, "real_ci": real.ci}
 
 
 def answer(curves: Sequence[GranularityCurves]) -> Iterator[str]:
@@ -533,8 +495,8 @@ def answer(curves: Sequence[GranularityCurves]) -> Iterator[str]:
         if each.stretches and not sentences:
             sentences.append(_describe_best(each))
         best = each.best_overall
-        opening = [] if best is None else describe(best, each.opening)
-        for sentence in (*opening, *sentences, _on_assumed(each), *_on_gold(each)):
+        opening = [] if best is None else describe(each.systems[best], each.opening)
+        for sentence in (*opening, *sentences, *_on_numbers(each)):
             yield f"{where}{sentence}"
 
 
@@ -568,10 +530,13 @@ def _describe_best(curves: GranularityCurves) -> str:
         number = _spell(curves.grid[int(curves.losses[:POINTS, best].argmin())])
         return (
             f"{name} is the only system; of numbers {numbers} its {curves.place['metric']} is "
-            f"{_extreme(curves)} at {number}."
+            f"{curves.extreme} at {number}."
         )
-    clear = {s: all(curves.is_clear(g, best, s) for g in range(POINTS)) for s in others}
-    unclear = [curves.systems[s] for s in others if not clear[s]]
+    unclear = [
+        curves.systems[s]
+        for s in others
+        if not all(curves.is_clear(g, best, s) for g in range(POINTS))
+    ]
     if not unclear:
         return f"{name} is better than all others {numbers}."
     return (
@@ -580,19 +545,17 @@ def _describe_best(curves: GranularityCurves) -> str:
     )
 
 
-def _on_assumed(curves: GranularityCurves) -> str:
+def _on_numbers(curves: GranularityCurves) -> Iterator[str]:
+    """Say what the metric assumes, and what is known by gold."""
     low, middle, high = map(_spell, curves.mean_span)
-    sentence = (
+    over = ""
+    if (best := curves.best_overall) is not None:
+        mean = float(np.nanmean(curves.overall[best]))
+        over = f"; over these {curves.systems[best]} is {curves.extreme} ({mean:.3f})"
+    yield (
         f"{curves.place['metric']} itself assumes {low} to {high} segments a document, {middle} in "
-        "the mean"
+        f"the mean{over}."
     )
-    if (name := curves.best_overall) is not None:
-        mean = float(np.nanmean(curves.overall[curves.systems.index(name)]))
-        sentence += f"; over these {name} is {_extreme(curves)} ({mean:.3f})"
-    return f"{sentence}."
-
-
-def _on_gold(curves: GranularityCurves) -> Iterator[str]:
     if curves.assumed.gold is None or curves.against_gold is None:
         return
     sentence = f"Gold has {_spell(curves.assumed.gold)} segments a document"
@@ -601,18 +564,13 @@ def _on_gold(curves: GranularityCurves) -> Iterator[str]:
     found = {s: curves.real(s) for s in curves.rivals}
     known = {s: each.value for s, each in found.items() if each and each.value is not None}
     if best is not None and known:
-        slope, extreme = curves.metric.orientation.slope, _extreme(curves)
-        first = min(known, key=lambda s: (slope * known[s], s))
+        first = min(known, key=lambda s: (curves.slope * known[s], s))
         sentence += (
-            f": there {curves.systems[best]} has the {extreme} {curves.place['metric']} "
+            f": there {curves.systems[best]} has the {curves.extreme} {curves.place['metric']} "
             f"({curves.means[at, best]:.3f}), and against gold {curves.systems[first]} the "
-            f"{extreme} {gold_name(curves.metric)} ({known[first]:.3f})"
+            f"{curves.extreme} {gold_name(curves.metric)} ({known[first]:.3f})"
         )
     yield f"{sentence}."
-
-
-def _extreme(curves: GranularityCurves) -> str:
-    return "lowest" if curves.metric.orientation.direction == "lower" else "highest"
 
 
 def _spell(number: float) -> str:
@@ -640,22 +598,3 @@ def _notes(curves: GranularityCurves) -> Iterator[str]:
             f"{name}: gold in {n_gold:,} of {counted(len(curves.corpus), 'document')}; what is "
             "against gold is of these."
         )
-
-
-def _reading(metrics: Mapping[str, Expected]) -> dict[str, str]:
-    """Say how to read columns and metrics."""
-    return {
-        "assumed": "Segments a document that annotators are assumed to make, as a mean over "
-        "documents; longer documents are assumed to have more.",
-        "segments": "Segments a document that the system has.",
-        "placement": "Where boundaries are: 0 is chance, 1 the best of as many.",
-        "granularity": "How many segments there are, by what the text suggests.",
-        "at as many": "The error if annotators made as many segments as the system does.",
-        "best at": "The assumed number of segments at which the system's error is best.",
-        "as reffree score": "The metric itself: an average over the numbers that it assumes.",
-        "against gold": "The metric against gold instead of the posterior.",
-        "crossing at": "Where the mean over documents of the two systems' difference is zero.",
-        "clear up to": "The largest number below the crossing at which the 95 % interval of the "
-        "paired difference over documents leaves zero out; clear from: the smallest one above it.",
-        **dict.fromkeys(metrics, "Expected over the segmentations that the text makes likely."),
-    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypedDict
 
 from reffree.encoders.options import EncoderOptions, Encoding
@@ -10,21 +10,16 @@ from reffree.util.bounds import MOST_SEED, Bounds
 from reffree.util.declare import Option
 from reffree.util.progress import Progress
 
-SeedOption = Annotated[int, Bounds(0, MOST_SEED), Option("Seed of everything random.", initial=0)]
-
-
-class StudyKeywords(Encoding, total=False):
-    """Keywords that every study takes: how to encode, the seed, and who is told of progress."""
-
-    seed: SeedOption
-    progress: Progress
-
 
 class GoldKeywords(TypedDict, total=False):
     """Keywords of studies of gold alone, which encode nothing."""
 
-    seed: SeedOption
+    seed: Annotated[int, Bounds(0, MOST_SEED), Option("Seed of everything random.", initial=0)]
     progress: Progress
+
+
+class StudyKeywords(Encoding, GoldKeywords, total=False):
+    """Keywords that every study takes: how to encode, the seed, and who is told of progress."""
 
 
 class WordKeywords(GoldKeywords, total=False):
@@ -48,6 +43,11 @@ def check_metric(name: str) -> None:
 def metric_option(help: str, *, names: str = "metrics", default: str | None = None) -> Option:
     """Declare ``-m``; which metrics a study takes, and which by default, is its own."""
     return Option(help, "-m/--metric", "METRIC", default=default, names=names, check=check_metric)
+
+
+def method_option(help: str, check: Callable[[str], object], *, names: str = "methods") -> Option:
+    """Declare ``--method``; which methods a study takes, and how they are read, is its own."""
+    return Option(help, "--method", "METHOD", check=check, names=names)
 
 
 UnsegmentedOption = Annotated[
@@ -74,16 +74,14 @@ TextsOption = Annotated[
         initial=3,
     ),
 ]
-MinGapOption = Annotated[
-    int, Bounds(1), Option("Units between two boundaries.", flag="--gap", metavar="UNITS")
-]
+MinGapOption = Annotated[int, Bounds(1), Option("Units between two boundaries.", "--gap", "UNITS")]
 EncodersOption = Annotated[
     Sequence[str] | None,
     Option(
         "Alias (reffree models), folder, hub id or http://host/v1#model, with settings as in "
         "mpnet:pooling=cls,layer=-2; may be repeated.",
-        flag="--encoder",
-        metavar="NAME",
+        "--encoder",
+        "NAME",
         default="minilm",
         names="encoders",
         check=check_encoder,

@@ -8,7 +8,7 @@ Transposition and replacement keep that number.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, replace
 from typing import Annotated, Any, Unpack
 
@@ -39,7 +39,8 @@ from reffree.studies.study import StudiedCorpus, StudySettings, corpus_parts, st
 from reffree.util.arrays import Floats, mean_defined
 from reffree.util.bounds import Bounds
 from reffree.util.declare import Option, declared
-from reffree.util.errors import InputError, OptionError, UnknownNameError, counted, listed
+from reffree.util.errors import OptionError, UnknownNameError, counted, listed, mistake
+from reffree.util.grid import Row, group_by
 from reffree.util.progress import Progress, no_progress
 from reffree.util.seeds import rng_for
 
@@ -88,12 +89,48 @@ EDITS = (
 Strength = int | float
 """Boundaries (units for transposition), or with a point a share of the boundaries."""
 
-Row = dict[str, Any]
+READING = {
+    "rho": "Spearman's correlation of the mean curve over seeds with strength, 0 included; 1 "
+    "is a loss that rises at every step; the interval is over resampled documents.",
+    "rho_seeds": "The mean of the same correlation over the curves of single seeds.",
+    "rho_documents": "The mean of the same correlation over the curves of single documents, "
+    "each the mean over seeds.",
+    "monotone": "Documents whose own curve rises and never falls, of those whose curve is not "
+    "constant and has three losses or more.",
+    "first": "The smallest strength at which losses exceed the unperturbed ones: paired "
+    f"permutation test over documents, Holm over strengths, p at most {ALPHA:g}.",
+    "low": "Bands hold the middle 95 % of the seeds; of fewer than 40 that is nearly all.",
+    "scaled": "The loss mapped so that the mean curve goes from 0 (best) to 1 (worst).",
+    SENTINEL: "Segments per document: no metric, but what some perturbations change as well.",
+}
 
 
-def check_kind(kind: str) -> None:
-    """Refuse a kind of perturbation that does not exist."""
-    parse_strengths([kind], None)
+def parse_kind(kind: str, strengths: Sequence[Strength] | None = None) -> tuple[Strength, ...]:
+    """Check a kind of perturbation and its strengths; return these in order, without 0.
+
+    Whole numbers count boundaries (units for transposition), numbers with a point are shares. One
+    curve has one or the other. A kind may name the option that its strengths are of.
+
+    >>> parse_kind("transposition:distance=2,k", [3, 1])
+    (1, 3)
+    """
+    name = kind.partition(":")[0]
+    if name not in PERTURBATIONS:
+        raise UnknownNameError("perturbation", name, PERTURBATIONS)
+    option = _option(kind)
+    if not option or "=" in option:
+        expected = "after the colon, at last the option that strengths are of, without value"
+        remedy = "write transposition:k or transposition:distance=2,k"
+        raise OptionError(f"the kind {kind!r}", expected=expected, remedy=remedy)
+    default = STRENGTHS if option in ("k", "distance") else SHARES
+    wanted = sorted({s for s in (default if strengths is None else strengths) if s != 0})
+    for strength in wanted:
+        _make_perturbation(kind, strength)
+    if len({isinstance(strength, float) for strength in wanted}) != 1:
+        found = f"{'whole numbers and shares' if wanted else 'no strength above 0'} as strengths"
+        expected = "whole numbers (boundaries or units) or shares (with a point)"
+        raise OptionError(found, expected=expected, remedy="write 1 2 3 or 0.1 0.2 0.3")
+    return tuple(wanted)
 
 
 @declared
@@ -106,10 +143,10 @@ def perturb(
             "removal, insertion, replacement, transposition or mixture; transposition moves all "
             "boundaries by so many units, transposition:k so many by one unit, "
             "transposition:distance=2,k by two; may be repeated.",
-            flag="--kind",
-            metavar="KIND",
+            "--kind",
+            "KIND",
             names="perturbations",
-            check=check_kind,
+            check=parse_kind,
         ),
     ] = KINDS,
     strengths: Annotated[
@@ -141,12 +178,20 @@ def perturb(
     draw by draw, beginning with the first again where draws are more.
     """
     settings = StudySettings(**keywords)
-    wanted = parse_strengths(kinds, strengths)
+    wanted = {kind: parse_kind(kind, strengths) for kind in kinds}
+    if not wanted:
+        remedy = "leave kinds out for both"
+        raise mistake(None, "no perturbation", "at least one kind", remedy)
     how = ScoreSettings(settings, unsegmented=unsegmented, seed=settings.seed)
     draws = range(settings.seed, settings.seed + seeds)
     parts = corpus_parts(corpora, embeddings, settings)
     for part in parts:
-        check_source(part.corpus, source)
+        if source not in (GOLD, *part.corpus.hypotheses):
+            raise UnknownNameError("system", source, part.corpus.hypotheses)
+        for document in part.corpus if source == GOLD else ():
+            if not document.references:
+                found, remedy = "no gold to perturb", "add gold or perturb a system instead"
+                raise mistake(document.place, found, "gold in every document", remedy)
         chosen = settings.choose_metrics(metrics, part.corpus)
         check_gold(part.corpus, chosen)
         free = chosen.reference_free
@@ -164,28 +209,22 @@ def perturb(
             chosen, part.corpus, scores.embedded, unsegmented=unsegmented, seed=settings.seed
         )
         studied.append(StudiedCorpus(part.name, part.corpus, scores.embedded, signature))
-        found = list(_curves_of(scores, at, own, settings))
-        curves += [{"corpus": part.name, **curve} for curve in found]
-        edits += [{"corpus": part.name, **step} for step in steps]
+        curves += ({"corpus": part.name, **row} for row in _curves_of(scores, at, own, settings))
+        edits += ({"corpus": part.name, **step} for step in steps)
         by_corpus[part.name] = own
     # What was done somewhere: without strengths given, corpora of few boundaries have fewer.
     done = {kind: max((own[kind] for own in by_corpus.values()), key=len) for kind in wanted}
-    title = f"Loss against strength of perturbation of {source}"
-    rows = []
-    for curve in curves:
-        has_first = curve["first"] is not None and curve["role"] != "sentinel"
-        rows.append({**curve, "first": f"{curve['first']:g}" if has_first else None})
-    listed_strengths = {
-        kind: ",".join(f"{each:g}" for each in values) for kind, values in done.items()
-    }
+    spelt = [f"{kind}({','.join(f'{each:g}' for each in done[kind])})" for kind in done]
     fitted = {} if strengths is not None else {"strengths": "fitted"}
+    title = f"Loss against strength of perturbation of {source}"
+    metric_of = {c["metric"]: c for c in curves if c["role"] != "sentinel"}
     return study_result(
         "perturb",
         studied,
         question="Does each metric get worse the more a segmentation is damaged?",
         verdict=_answer(curves, source),
         tables=[
-            Table.of("monotonicity", title, MONOTONICITY, rows),
+            Table.of("monotonicity", title, MONOTONICITY, curves),
             Table.of(
                 *("curves", "Metrics against strength, raw and scaled", CURVES),
                 [row for curve in curves for row in _points(curve)],
@@ -195,7 +234,7 @@ def perturb(
         ],
         signature={
             "source": source,
-            "perturbations": "+".join(f"{k}({values})" for k, values in listed_strengths.items()),
+            "perturbations": "+".join(spelt),
             **fitted,
             "seeds": f"{seeds}",
             "test": f"paired-permutation+holm({ALPHA:g})",
@@ -203,7 +242,7 @@ def perturb(
         settings={
             "strengths": done,
             **({"strengths_by_corpus": by_corpus} if fitted else {}),
-            "metrics": list(dict.fromkeys(c["metric"] for c in curves if c["role"] != "sentinel")),
+            "metrics": list(metric_of),
             "alpha": ALPHA,
         },
         notes=[
@@ -213,56 +252,16 @@ def perturb(
                 for each in studied
                 if source == GOLD and not each.corpus.has_gold
             ),
-            *_edit_notes(edits, {each.name: len(each.corpus) for each in studied}, unsegmented),
-            *_curve_notes(curves),
+            *_notes(curves, edits, {part.name: len(part.corpus) for part in parts}, unsegmented),
         ],
-        reading=_reading(curves),
+        reading=READING
+        | {
+            name: DIRECTIONS[curve["direction"]]
+            if curve["role"] == "gold-based"
+            else "A loss, lower is better."
+            for name, curve in metric_of.items()
+        },
     )
-
-
-# Kinds and strengths, and the systems they make
-
-
-def parse_strengths(
-    kinds: Sequence[str], strengths: Sequence[Strength] | None
-) -> dict[str, tuple[Strength, ...]]:
-    """Check kinds and strengths; return the strengths of each kind in order, without 0.
-
-    Whole numbers count boundaries (units for transposition), numbers with a point are shares. One
-    curve has one or the other. A kind may name the option that its strengths are of.
-
-    >>> parse_strengths(["transposition:distance=2,k"], [1, 3])
-    {'transposition:distance=2,k': (1, 3)}
-    """
-    made: dict[str, tuple[Strength, ...]] = {}
-    for kind in kinds:
-        name = kind.partition(":")[0]
-        if name not in PERTURBATIONS:
-            raise UnknownNameError("perturbation", name, PERTURBATIONS)
-        option = _option(kind)
-        if not option or "=" in option:
-            raise OptionError(
-                f"the kind {kind!r}",
-                expected="after the colon, at last the option that strengths are of, without value",
-                remedy="write transposition:k or transposition:distance=2,k",
-            )
-        default = STRENGTHS if option in ("k", "distance") else SHARES
-        wanted = sorted({s for s in (default if strengths is None else strengths) if s != 0})
-        for strength in wanted:
-            _make_perturbation(kind, strength)
-        if len({isinstance(strength, float) for strength in wanted}) != 1:
-            found = "whole numbers and shares" if wanted else "no strength above 0"
-            raise OptionError(
-                f"{found} as strengths",
-                expected="whole numbers (boundaries or units) or shares (with a point)",
-                remedy="write 1 2 3 or 0.1 0.2 0.3",
-            )
-        made[kind] = tuple(wanted)
-    if not made:
-        raise InputError(
-            "no perturbation", expected="at least one kind", remedy="leave kinds out for both"
-        )
-    return made
 
 
 def _option(kind: str) -> str:
@@ -291,20 +290,6 @@ def fit_strengths(
     }
 
 
-def check_source(corpus: Corpus, source: str) -> None:
-    """Refuse to perturb a system that is not there, and gold that is not complete."""
-    if source != GOLD and source not in corpus.hypotheses:
-        raise UnknownNameError("system", source, corpus.hypotheses)
-    for document in corpus if source == GOLD else ():
-        if not document.references:
-            raise InputError(
-                "no gold to perturb",
-                expected="gold in every document",
-                remedy="add gold or perturb a system instead",
-                place=document.place,
-            )
-
-
 def build_grid(
     corpus: Corpus,
     strengths: Mapping[str, Sequence[Strength]],
@@ -316,13 +301,9 @@ def build_grid(
 
     Seeds and names are those of `reffree.data.perturbation.perturb`: any step can be made again on
     its own. Where gold is several annotators', draw i perturbs that of annotator i, of as many as a
-    document has.
-
-    Returns:
-        The corpus with the source and all its perturbations as systems; by kind, which systems they
-        are, (seeds, 1 + strengths), the source first; and what each strength did.
+    document has. Returns the corpus with the source and all its perturbations as systems; by kind,
+    which systems they are, (seeds, 1 + strengths), the source first; and what each strength did.
     """
-    check_source(corpus, source)
     systems: dict[str, tuple[Segmentation, ...]] = {}
     offset = int(corpus.has_gold)  # gold is the first system wherever it is complete
     corpora = [corpus] * len(seeds)  # by draw
@@ -361,9 +342,6 @@ def build_grid(
     return corpus.only_systems(()).with_systems(systems), at, steps
 
 
-# Curves
-
-
 def _curves_of(
     scores: Scores,
     at: Mapping[str, NDArray[np.intp]],
@@ -371,21 +349,21 @@ def _curves_of(
     settings: StudySettings,
 ) -> Iterator[Row]:
     """Describe every kind of perturbation under every metric and the sentinel."""
-    gold_based = scores.metrics.gold_based
     metrics: dict[str, tuple[str, str, SystemLosses]] = {}
     for name in scores.metrics.names:
-        role = "gold-based" if name in gold_based else "reference-free"
-        direction: str = gold_based[name].direction if name in gold_based else "lower"
-        metrics[name] = role, direction, scores.losses(name)
+        gold = scores.metrics.gold_based.get(name)
+        about = ("gold-based", gold.direction) if gold else ("reference-free", "lower")
+        metrics[name] = (*about, scores.losses(name))
     sizes = MeanOverDocuments(scores.n_segments.T.astype(np.float64))
     metrics[SENTINEL] = "sentinel", "lower", sizes
     counts = resampled_documents(len(scores.n_segments), rng_for(settings.seed, "documents"))
     with settings.progress("Testing", len(metrics) * len(at)) as advance:
         for kind, places in at.items():
             for metric, (role, direction, losses) in metrics.items():
-                about = {"kind": kind, "metric": metric, "role": role, "direction": direction}
+                row = {"kind": kind, "metric": metric, "role": role, "direction": direction}
                 from_0 = (0, *strengths[kind])
-                yield about | describe_curve(losses, places, from_0, counts, settings.seed)
+                row |= describe_curve(losses, places, from_0, counts, settings.seed)
+                yield row | ({"first": None} if role == "sentinel" else {})
                 advance(1)
 
 
@@ -398,13 +376,11 @@ def describe_curve(
 ) -> Row:
     """Describe the curve of systems ``at`` (seeds, strengths) with ``strengths``, 0 first.
 
-    The curve is the mean over seeds of the systems' losses. Its Spearman correlation with strength
-    has an interval over documents (cluster bootstrap, ``counts``); it ``rises`` or ``falls`` where
-    that leaves no doubt. A document's own curve is its mean loss over seeds, at each strength. The
-    ``first`` strength that is worse is the smallest at which the documents' mean losses over seeds
-    exceed the unperturbed ones in the paired permutation test, p corrected for the number of
-    strengths (Holm) and at most `ALPHA`; it may be ``out_of_reach`` of so few documents. Between
-    ``fewest`` and ``most`` documents are behind the points. What columns mean is in `_reading`.
+    The curve is the mean over seeds of the systems' losses; its Spearman correlation with strength
+    has an interval over documents (cluster bootstrap, ``counts``), and it ``rises`` or ``falls``
+    where that leaves no doubt. ``first``: see `_first_worse`, which may be ``out_of_reach`` of so
+    few documents; between ``fewest`` and ``most`` documents are behind the points. What the other
+    columns mean is in `READING`.
     """
     x = np.array(strengths, dtype=np.float64)
     curves = losses.over(np.ones((1, losses.values.shape[1])))[0][at]  # (seeds, k)
@@ -438,7 +414,7 @@ def describe_curve(
         "documents": int(has_own.sum()),
         "fewest": int(behind.min()),
         "most": int(behind.max()),
-        "first": None if first is None else strengths[first],
+        "first": None if first is None else f"{strengths[first]:g}",
         "out_of_reach": out_of_reach,
         "rises": rho_ci is not None and rho_ci[0] > 0,
         "falls": rho_ci is not None and rho_ci[1] < 0,
@@ -459,7 +435,11 @@ def band(losses: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def _first_worse(losses: SystemLosses, at: NDArray[np.intp], seed: int) -> tuple[int | None, bool]:
-    """Return the number of the first strength that is worse, and whether none can be found."""
+    """Return the number of the first strength that is worse, and whether none can be found.
+
+    It is the smallest at which the documents' mean losses over seeds exceed the unperturbed ones in
+    the paired permutation test, p corrected for the number of strengths (Holm) and at most `ALPHA`.
+    """
     values = mean_defined(losses.contributions[at], 0)  # (k, documents)
     pairs = [(j, 0) for j in range(1, len(values))]
     tests = paired_tests(values, np.ones_like(values), pairs, rng_for(seed, "first worse"))
@@ -472,9 +452,6 @@ def _first_worse(losses: SystemLosses, at: NDArray[np.intp], seed: int) -> tuple
         if p <= ALPHA and (test.difference or 0.0) > 0:
             return j, False
     return None, out_of_reach
-
-
-# Rows and sentences
 
 
 def _points(curve: Row) -> Iterator[tuple[Any, ...]]:
@@ -493,23 +470,19 @@ def _answer(curves: Sequence[Row], source: str) -> Iterator[str]:
     n_corpora = len({curve["corpus"] for curve in curves})
     roles = {curve["role"] for curve in curves}
     role = "reference-free" if "reference-free" in roles else "gold-based"
-    for kind in dict.fromkeys(curve["kind"] for curve in curves):
-        of_kind = [curve for curve in curves if curve["kind"] == kind]
-        by_metric: dict[str, list[Row]] = {}
-        for curve in of_kind:
-            if curve["role"] == role:
-                by_metric.setdefault(curve["metric"], []).append(curve)
+    for (kind,), of_kind in group_by(curves, "kind").items():
+        by_metric = group_by((curve for curve in of_kind if curve["role"] == role), "metric")
         by_outcome: dict[str, list[str]] = {}
-        for metric, own in by_metric.items():
+        for (metric,), own in by_metric.items():
             by_outcome.setdefault(_outcome(own, n_corpora), []).append(metric)
         parts = [f"the loss of {listed(names)} {words}" for words, names in by_outcome.items()]
         if parts:
-            yield f"{kind.capitalize()}: {'; '.join(parts)}{_steady(by_metric)}."
-        for corpus in dict.fromkeys(curve["corpus"] for curve in of_kind):
-            golds = [c for c in of_kind if c["corpus"] == corpus and c["role"] == "gold-based"]
-            if golds and not any(c["rises"] for c in golds):
+            yield f"{kind.capitalize()}: {'; '.join(parts)}{_steady(by_metric.values())}."
+        golds = (curve for curve in of_kind if curve["role"] == "gold-based")
+        for (corpus,), own in group_by(golds, "corpus").items():
+            if not any(curve["rises"] for curve in own):
                 yield (
-                    f"In {corpus} {listed(c['metric'] for c in golds)} cannot be said to get worse "
+                    f"In {corpus} {listed(c['metric'] for c in own)} cannot be said to get worse "
                     f"with {kind} either: there, strength does not measure damage (the notes count "
                     "the edits that were not possible)."
                 )
@@ -547,22 +520,24 @@ def _outcome(curves: Sequence[Row], n_corpora: int) -> str:
     )
 
 
-def _steady(curves: Mapping[str, Sequence[Row]]) -> str:
+def _steady(by_metric: Iterable[Sequence[Row]]) -> str:
     """Say whose mean curve never falls, among the losses that correlate with strength."""
-    if not any(curve["rises"] for own in curves.values() for curve in own):
-        return ""
-    steady = []
-    for metric, own in curves.items():
+    steady, rises = [], False
+    for own in by_metric:
         means = [each["mean"][~np.isnan(each["mean"])] for each in own if each["rises"]]
+        rises = rises or bool(means)
         if len(means) == len(own) and not any((np.diff(mean) < 0).any() for mean in means):
-            steady.append(metric)
+            steady.append(own[0]["metric"])
+    if not rises:
+        return ""
     return f"; only that of {listed(steady)} never falls" if steady else "; each falls somewhere"
 
 
-def _edit_notes(edits: Sequence[Row], sizes: Mapping[str, int], unsegmented: str) -> Iterator[str]:
-    """Say what could not be done, and what was left without a boundary."""
-    for corpus, kind in dict.fromkeys((row["corpus"], row["kind"]) for row in edits):
-        steps = [row for row in edits if (row["corpus"], row["kind"]) == (corpus, kind)]
+def _notes(
+    curves: Sequence[Row], edits: Sequence[Row], sizes: Mapping[str, int], unsegmented: str
+) -> Iterator[str]:
+    """Say what could not be done, what was left without a boundary, and what points rest on."""
+    for (corpus, kind), steps in group_by(edits, "corpus", "kind").items():
         undone = sum(step["not_done"] for step in steps)
         asked = undone + sum(step["done"] for step in steps)
         last = steps[-1]
@@ -582,18 +557,12 @@ def _edit_notes(edits: Sequence[Row], sizes: Mapping[str, int], unsegmented: str
             )
         if parts:
             yield f"{corpus}, {kind}: {'; '.join(parts)}."
-
-
-def _curve_notes(curves: Sequence[Row]) -> Iterator[str]:
-    """Say where curves stand on shifting ground."""
-    shifting: dict[tuple[Any, ...], list[str]] = {}
-    for curve in curves:
-        if curve["fewest"] < curve["most"]:
-            key = tuple(curve[name] for name in ("corpus", "kind", "fewest", "most"))
-            shifting.setdefault(key, []).append(curve["metric"])
-    for (corpus, kind, fewest, most), names in shifting.items():
+    shifting = (curve for curve in curves if curve["fewest"] < curve["most"])
+    groups = group_by(shifting, "corpus", "kind", "fewest", "most")
+    for (corpus, kind, fewest, most), own in groups.items():
+        names = listed(curve["metric"] for curve in own)
         yield (
-            f"{corpus}, {kind}: the points of {listed(names)} are means over {fewest} to {most} "
+            f"{corpus}, {kind}: the points of {names} are means over {fewest} to {most} "
             "documents, whichever have a score."
         )
     hopeless = [c["corpus"] for c in curves if c["out_of_reach"] and c["role"] != "sentinel"]
@@ -602,27 +571,3 @@ def _curve_notes(curves: Sequence[Row]) -> Iterator[str]:
             f"{corpus}: with so few documents no strength can be told from none at alpha {ALPHA:g} "
             "for some or all metrics."
         )
-
-
-def _reading(curves: Sequence[Row]) -> dict[str, str]:
-    """Say how to read columns and metrics."""
-    reading = {
-        "rho": "Spearman's correlation of the mean curve over seeds with strength, 0 included; 1 "
-        "is a loss that rises at every step; the interval is over resampled documents.",
-        "rho_seeds": "The mean of the same correlation over the curves of single seeds.",
-        "rho_documents": "The mean of the same correlation over the curves of single documents, "
-        "each the mean over seeds.",
-        "monotone": "Documents whose own curve rises and never falls, of those whose curve is not "
-        "constant and has three losses or more.",
-        "first": "The smallest strength at which losses exceed the unperturbed ones: paired "
-        f"permutation test over documents, Holm over strengths, p at most {ALPHA:g}.",
-        "low": "Bands hold the middle 95 % of the seeds; of fewer than 40 that is nearly all.",
-        "scaled": "The loss mapped so that the mean curve goes from 0 (best) to 1 (worst).",
-        SENTINEL: "Segments per document: no metric, but what some perturbations change as well.",
-    }
-    for curve in curves:
-        if curve["role"] == "reference-free":
-            reading.setdefault(curve["metric"], "A loss, lower is better.")
-        elif curve["role"] == "gold-based":
-            reading.setdefault(curve["metric"], DIRECTIONS[curve["direction"]])
-    return reading

@@ -61,19 +61,22 @@ def run_config(
     make_folder(folder)
     resolved = yaml.safe_dump(config.to_dict(), sort_keys=False, allow_unicode=True)
     write_file(folder / RESOLVED, [resolved])
-    ledger = {} if fresh else _ledger(folder / FINISHED)
+    ledger: dict[str, str] = {}
+    with suppress(InputError):  # where nothing, or nothing readable, says what is finished
+        found = {} if fresh else Source(folder / FINISHED).json
+        ledger = {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}
     prints = {step.name: _fingerprint(step, contents) for step in config.steps}
     for step in config.steps:
         if ledger.get(step.name) != prints[step.name]:
             _check(step, corpora)
     done = []
     for step in config.steps:
-        path = folder / f"{step.name}.json"
-        kept = _kept(path) if ledger.get(step.name) == prints[step.name] else None
-        if kept is not None:
-            result = kept
-        else:
-            result = find_study(step.study)(corpora, progress=progress, **step.settings)
+        path, kept = folder / f"{step.name}.json", None
+        if ledger.get(step.name) == prints[step.name]:
+            with suppress(InputError):  # gone or damaged: it has to be made again
+                kept = load_result(path)
+        result = kept or find_study(step.study)(corpora, progress=progress, **step.settings)
+        if kept is None:
             write_file(path, [write(result)])
             ledger[step.name] = prints[step.name]
             write_file(folder / FINISHED, [json.dumps(ledger, indent=1) + "\n"])
@@ -105,14 +108,12 @@ def _read_corpora(named: Mapping[str, str]) -> tuple[dict[str, Corpus], dict[str
                 corpora[name], contents[name] = load(path), _hash(path)
         else:
             corpora[name] = load(file)
-            is_here = Path(file).exists()
-            contents[name] = _hash(Path(file)) if is_here else _content_hash(corpora[name])
+            if Path(file).exists():
+                contents[name] = _hash(Path(file))
+            else:  # in no file, such as a data set of the hub
+                lines = jsonl.Jsonl().write(corpora[name], ())
+                contents[name] = _digest(line.encode() for line in lines)
     return corpora, contents
-
-
-def _content_hash(corpus: Corpus) -> str:
-    """Hash a corpus that is in no file, such as a data set of the hub."""
-    return _digest(line.encode() for line in jsonl.Jsonl().write(corpus, ()))
 
 
 def _hash(path: Path) -> str:
@@ -138,20 +139,3 @@ def _fingerprint(step: Step, contents: Mapping[str, str]) -> str:
     parts = [step.study, step.settings, hashes, version("reffree")]
     parts += [registered()] if registered() else []
     return _digest([json.dumps(parts, sort_keys=True, default=str).encode()])
-
-
-def _kept(path: Path) -> Result | None:
-    """Read a finished step's result; None where it is gone or damaged, and has to be made again."""
-    try:
-        return load_result(path)
-    except InputError:
-        return None
-
-
-def _ledger(path: Path) -> dict[str, str]:
-    """Which steps are finished; none where nothing, or nothing readable, says so."""
-    try:
-        found = Source(path).json
-    except InputError:
-        return {}
-    return {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}

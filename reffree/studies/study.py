@@ -30,7 +30,7 @@ from reffree.formats import read_scores
 from reffree.metrics.gold.agreement import with_central_gold
 from reffree.segmenters.base import Segmenter
 from reffree.segmenters.segment import Given, checked_scores
-from reffree.util.errors import InputError, OptionError, UnknownNameError
+from reffree.util.errors import OptionError, UnknownNameError, mistake
 from reffree.util.progress import Progress, no_progress
 
 
@@ -127,17 +127,12 @@ def check_study(corpora: Mapping[str, Corpus], vectors: Mapping[str, object] | N
     """Refuse no corpora, and vectors of corpora that are not there."""
     if not isinstance(corpora, Mapping) or not corpora:
         found = "no corpora" if isinstance(corpora, Mapping) else type(corpora).__name__
-        raise InputError(
-            f"{found} to study",
-            expected="corpora by name",
-            remedy='write {"mine": reffree.load("mine.jsonl")}',
-        )
+        remedy = 'write {"mine": reffree.load("mine.jsonl")}'
+        raise mistake(None, f"{found} to study", "corpora by name", remedy)
     if vectors is not None and not isinstance(vectors, Mapping):
-        raise InputError(
-            f"embeddings as {type(vectors).__name__}",
-            expected="arrays of every corpus, by the corpus's name",
-            remedy='write embeddings={"mine": [array, …]}',
-        )
+        expected = "arrays of every corpus, by the corpus's name"
+        remedy = 'write embeddings={"mine": [array, …]}'
+        raise mistake(None, f"embeddings as {type(vectors).__name__}", expected, remedy)
     for name in vectors or ():
         if name not in corpora:
             raise UnknownNameError("corpus", name, corpora)
@@ -147,12 +142,8 @@ def require_gold(corpus: Corpus, purpose: str, remedy: str) -> None:
     """Refuse a document without gold, of one or several annotators; ``purpose`` says what for."""
     for document in corpus:
         if not document.references:
-            raise InputError(
-                "a document without gold",
-                expected=f"gold in every document, {purpose}",
-                remedy=remedy,
-                place=document.place,
-            )
+            expected = f"gold in every document, {purpose}"
+            raise mistake(document.place, "a document without gold", expected, remedy)
 
 
 def study_result(
@@ -217,11 +208,8 @@ def read_score_files(
         found[corpus] = {}
         for name, given in by_name.items():
             if name in methods:
-                raise OptionError(
-                    f"scores called {name!r}, as a method of this study is",
-                    expected="a name of their own",
-                    remedy="choose another",
-                )
+                taken = f"scores called {name!r}, as a method of this study is"
+                raise OptionError(taken, expected="a name of their own", remedy="choose another")
             is_file = isinstance(given, str | Path)
             lists = read_scores(given, corpora[corpus], name) if is_file else given
             found[corpus][name] = checked_scores(corpora[corpus], name, lists)

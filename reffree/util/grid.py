@@ -1,9 +1,24 @@
-"""A table as people read it: a header, and cells of text."""
+"""Rows by their columns, and a table as people read it: a header, and cells of text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
+
+Row = dict[str, Any]
+
+
+def group_by(rows: Iterable[Row], *columns: str) -> dict[tuple[Any, ...], list[Row]]:
+    """Group rows by their values in columns, groups as they first come.
+
+    >>> group_by([{"kind": "a", "n": 1}, {"kind": "b", "n": 2}, {"kind": "a", "n": 3}], "kind")
+    {('a',): [{'kind': 'a', 'n': 1}, {'kind': 'a', 'n': 3}], ('b',): [{'kind': 'b', 'n': 2}]}
+    """
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[column] for column in columns), []).append(row)
+    return groups
 
 
 @dataclass(frozen=True, slots=True)

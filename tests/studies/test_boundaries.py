@@ -60,9 +60,6 @@ def own(result, system, document="d0"):
     return row
 
 
-# What it says ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("length", [None, 2.0])
 @pytest.mark.parametrize("evidence", ["all", "embedding", "words"])
 def test_probabilities_are_those_of_every_segmentation(evidence, length):
@@ -206,9 +203,6 @@ def test_long_documents_are_read_in_steps():
     assert any("read in steps" in note for note in found.notes)
 
 
-# Odd inputs -----------------------------------------------------------------------------------
-
-
 def odd():
     documents = [
         Document.build("one", ["SingleProcess."], systems={"s": (1,)}),
@@ -269,9 +263,6 @@ def test_a_corpus_without_systems():
     assert 'href="#tables"' not in render_page(found)
 
 
-# How it looks ---------------------------------------------------------------------------------
-
-
 def drawn(probabilities, systems=(), units=None):
     """The lines of a document with these probabilities, below its title."""
     corpus, vectors = made(len(probabilities) + 1)
@@ -301,14 +292,9 @@ def test_a_bar_is_as_long_as_its_boundary_is_likely():
 
 
 def test_letters_mark_the_systems():
-    # t is better, so the first.
+    """The best system comes first: here it is t."""
     lines = drawn([0.5] * 3, {"s": (1, 3), "t": (1, 2, 1)})
-    assert [line.split(" ")[-3] for line in lines] == [
-        "··",
-        "ab",
-        "··",
-        "a·",
-    ]  # t, which is better, is first
+    assert [line.split(" ")[-3] for line in lines] == ["··", "ab", "··", "a·"]
 
 
 def test_many_systems_are_counted():
@@ -400,9 +386,6 @@ def test_systems_stand_best_first_unless_they_are_named():
         chosen = boundaries(corpus, embeddings=vectors, systems=named)
         assert chosen.table("systems").column("system") == named
         assert [*chosen.texts[0].systems] == named
-
-
-# The command ----------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -451,9 +451,6 @@ def test_the_tutorials_tests_pass(tmp_path):
     assert "2 passed" in done.stdout, done.stdout
 
 
-# A search
-
-
 def planted(n_topics=14, seed=0):
     """Text whose every topic is a paragraph of 399 characters, and vectors by topic."""
     rng = np.random.default_rng(seed)
@@ -570,15 +567,13 @@ def test_the_end_of_a_range_is_told(topics, monkeypatch):
     ],
 )
 def test_values_that_are_none(keywords, said):
-    with pytest.raises(ReffreeError) as error:
-        chunks({"t": "One. Two. Three."}, **{"chunkers": ["langchain"], **keywords})
-    assert said in str(error.value)
+    keywords = {"chunkers": ["langchain"], **keywords}
+    assert said in refusal(chunks, {"t": "One. Two. Three."}, **keywords)
 
 
 def test_texts_too_short_are_not_searched(tmp_path):
     np.savez(tmp_path / "v.npz", t=np.eye(2))
     vectors = str(tmp_path / "v.npz")
-    said = refusal(
-        chunks, {"t": "One. Two."}, chunkers=["chonkie"], values=["size"], embeddings=vectors
-    )
+    keywords = {"chunkers": ["chonkie"], "values": ["size"], "embeddings": vectors}
+    said = refusal(chunks, {"t": "One. Two."}, **keywords)
     assert "no chunker with a defined placement" in said

@@ -44,9 +44,6 @@ def small():
     return corpus, vectors, granularity({"small": corpus}, embeddings={"small": vectors}, seed=3)
 
 
-# --- values -----------------------------------------------------------------------------------
-
-
 def every_segmentation(n):
     for cuts in product((False, True), repeat=n - 1):
         masses = [1]
@@ -192,9 +189,6 @@ def test_a_finer_system_is_better_where_annotators_cut_finely():
     assert own["halves"] < crossing["clear_to"] < crossing["at"] < crossing["clear_from"]
 
 
-# --- sentences --------------------------------------------------------------------------------
-
-
 def curves_of(losses, noise=0.001, metric=None, has_gold=False):
     """Curves with these means (system → 12 losses), on 20 documents that differ by ``noise``."""
     metric = metric or ExpectedPk()
@@ -290,9 +284,6 @@ def test_higher_may_be_better():
     assert "A is highest (0.800)" in answer_of(curves)[1]
 
 
-# --- corpora of every kind --------------------------------------------------------------------
-
-
 def test_without_gold_there_is_no_line_of_it():
     corpus, vectors = topical_corpus(GOLDS, has_gold=False, halves=halves)
     result = granularity({"a": corpus}, embeddings={"a": vectors})
@@ -352,9 +343,6 @@ def test_two_corpora_are_told_apart():
     assert {row["corpus"] for row in errors if row["error of fours"] is None} == {"a"}
 
 
-# --- refusals ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("keywords", "error", "message"),
     [
@@ -372,12 +360,3 @@ def test_bad_options_are_refused(keywords, error, message):
     corpus, _ = topical_corpus([[3, 3]], halves=halves)
     with pytest.raises(error, match=message):
         granularity({"a": corpus}, **keywords)  # before anything is encoded
-
-
-def test_something_to_score_is_needed():
-    bare = Corpus((Document.build("d", ["x"] * 4),))
-    with pytest.raises(InputError, match="document 'd': found no systems"):
-        granularity({"a": bare})
-    single = Corpus((Document.build("d", ["x"], systems={"s": [1]}),))
-    with pytest.raises(InputError, match="document 'd': found no document of 3 units or more"):
-        granularity({"a": single})

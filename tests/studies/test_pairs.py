@@ -111,9 +111,6 @@ def test_sed_prefers_to_merge_what_is_related():
     assert (told["sed"], told["boundary_similarity"], told["alignment"]) == (1, 0, 0)
 
 
-# Votes ----------------------------------------------------------------------------------------
-
-
 @given(
     st.integers(2, 5).flatmap(
         lambda judges: st.lists(

@@ -45,10 +45,7 @@ def result():
 
 def test_figures_are_those_of_the_scorer_on_corpora_it_has_not_seen(result):
     checkpoint = train_scorer(
-        {"a": CORPORA["a"]},
-        calibration={"d": CORPORA["d"]},
-        embeddings=VECTORS,
-        **QUICK,
+        {"a": CORPORA["a"]}, calibration={"d": CORPORA["d"]}, embeddings=VECTORS, **QUICK
     )
     assert [(r["trained_on"], r["corpus"], r["system"]) for r in rows(result, "transfer")] == [
         ("a", corpus, system) for corpus in "bc" for system in ("scorer", "oracle_random")
@@ -94,7 +91,7 @@ def test_several_corpora_have_figures_of_their_own():
     assert both.table("transfer").column("trained_on")[0] == "a+c"
     judged = [(r["stage"], r["epoch"], r["corpus"]) for r in rows(both, "history")]
     assert judged[:4] == [
-        *(("splices", 1, "splices"), ("gold", 1, "all"), ("gold", 1, "a"), ("gold", 1, "c")),
+        *(("splices", 1, "splices"), ("gold", 1, "all"), ("gold", 1, "a"), ("gold", 1, "c"))
     ]
     overall, a, c = (r for r in rows(both, "history", stage="gold", epoch=1))
     low, high = sorted((a["w_f1"], c["w_f1"]))
@@ -119,10 +116,7 @@ def test_each_corpus_in_turn():
 
 def test_a_trained_scorer_is_tested_as_it_is(tmp_path, result):
     checkpoint = train_scorer(
-        {"a": CORPORA["a"]},
-        calibration={"d": CORPORA["d"]},
-        embeddings=VECTORS,
-        **QUICK,
+        {"a": CORPORA["a"]}, calibration={"d": CORPORA["d"]}, embeddings=VECTORS, **QUICK
     )
     checkpoint.save(tmp_path / "s")
     part = {name: CORPORA[name] for name in "bc"}

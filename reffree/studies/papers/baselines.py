@@ -10,13 +10,12 @@ charges false alarms more than misses. Coen's Table 3 asks the same of W-F1 with
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Unpack
+from typing import Annotated, Unpack
 
 import numpy as np
 
 from reffree.data.corpus import GOLD, Corpus
 from reffree.encoders.embed import Vectors
-from reffree.evaluate.metric_set import choose_metrics
 from reffree.evaluate.result import Result, Table, columns, estimate
 from reffree.evaluate.score import check_gold, scores_of
 from reffree.evaluate.scores import Scores, ScoreSettings
@@ -24,20 +23,13 @@ from reffree.evaluate.signature import Signature
 from reffree.segmenters.segment import HOMES, parse_segmenter, segment
 from reffree.statistics.losses import as_loss
 from reffree.statistics.resampling import DocumentBootstrap
-from reffree.studies.keywords import StudyKeywords, metric_option
-from reffree.studies.study import (
-    StudiedCorpus,
-    StudySettings,
-    corpus_parts,
-    study_result,
-)
-from reffree.util.declare import Option, declared
+from reffree.studies.keywords import StudyKeywords, method_option, metric_option
+from reffree.studies.study import StudiedCorpus, StudySettings, corpus_parts, study_result
+from reffree.util.declare import declared
 from reffree.util.errors import OptionError, listed
+from reffree.util.grid import Row, group_by
 
-METHODS = (
-    *("none", "all", "random_known", "random_unknown"),
-    *("texttiling", "c99", "textseg"),
-)
+METHODS = (*("none", "all", "random_known", "random_unknown"), *("texttiling", "c99", "textseg"))
 METRICS = ("pk", "pk_prime", "windowdiff", "pr_error")
 """Both of Georgescul et al. (2006)."""
 
@@ -51,18 +43,10 @@ def baselines(
     corpora: Mapping[str, Corpus],
     *,
     methods: Annotated[
-        Sequence[str],
-        Option(
-            "As in reffree segment; may be repeated.",
-            flag="--method",
-            metavar="METHOD",
-            check=parse_segmenter,
-            names="methods",
-        ),
+        Sequence[str], method_option("As in reffree segment; may be repeated.", parse_segmenter)
     ] = METHODS,
     metrics: Annotated[
-        Sequence[str],
-        metric_option("As in reffree score; may be repeated."),
+        Sequence[str], metric_option("As in reffree score; may be repeated.")
     ] = METRICS,
     embeddings: Mapping[str, Vectors] | None = None,
     **keywords: Unpack[StudyKeywords],
@@ -78,16 +62,15 @@ def baselines(
     parts = corpus_parts(corpora, embeddings, settings)
     parsed = [parse_segmenter(method) for method in methods]
     if not methods and all(set(corpus.hypotheses) <= {GOLD} for corpus in corpora.values()):
-        raise OptionError(
-            "no method and no system", expected="at least one", remedy="leave methods out for all"
-        )
-    chosen = choose_metrics(metrics, parts[0].corpus, seed=settings.seed, offline=settings.offline)
+        remedy = "leave methods out for all"
+        raise OptionError("no method and no system", expected="at least one", remedy=remedy)
+    chosen = settings.choose_metrics(metrics, parts[0].corpus)
     needs_vectors = bool(chosen.reference_free) or any(m.needs_embeddings for m in parsed)
     for part in parts:
         check_gold(part.corpus, chosen)
         part.check(chosen.reference_free.values(), parsed, settings, needs_vectors=needs_vectors)
     studied: list[StudiedCorpus] = []
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for part in parts:
         corpus, embedded = part.corpus, part.encode(settings) if needs_vectors else None
         wanted = [method for method in methods if method not in corpus.hypotheses]
@@ -107,7 +90,7 @@ def baselines(
     names = list(dict.fromkeys(row["metric"] for row in rows))
     specs = [each.embedded.spec for each in studied if each.embedded is not None]
     made_with = {"made-with": f"{specs[0].name}@{specs[0].revision}"} if specs else {}
-    wide: dict[tuple[str, str], dict[str, Any]] = {}
+    wide: dict[tuple[str, str], Row] = {}
     for row in rows:
         cells = wide.setdefault((row["corpus"], row["system"]), dict(row))
         cells |= {row["metric"]: row["value"], f"{row['metric']}_ci": row["ci"]}
@@ -133,7 +116,7 @@ def baselines(
     )
 
 
-def _rows(name: str, corpus: Corpus, scores: Scores) -> Iterator[dict[str, Any]]:
+def _rows(name: str, corpus: Corpus, scores: Scores) -> Iterator[Row]:
     """Every system but gold under every metric; ``loss`` is its value with lower as better."""
     bootstrap = DocumentBootstrap(len(corpus), np.random.default_rng(scores.settings.seed))
     for s, system in enumerate(scores.systems):
@@ -152,14 +135,13 @@ def _rows(name: str, corpus: Corpus, scores: Scores) -> Iterator[dict[str, Any]]
             }
 
 
-def _describe(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _describe(rows: Sequence[Row]) -> Iterator[str]:
     """What no boundaries cost against boundaries everywhere; whom reading the text helps."""
-    for corpus in dict.fromkeys(row["corpus"] for row in rows):
-        of_corpus = [row for row in rows if row["corpus"] == corpus and row["loss"] is not None]
+    known = [row for row in rows if row["loss"] is not None]
+    for (corpus,), of_corpus in group_by(known, "corpus").items():
         costs: list[str] = []
         useless: dict[tuple[str, str], list[str]] = {}
-        for metric in dict.fromkeys(row["metric"] for row in of_corpus):
-            own = [row for row in of_corpus if row["metric"] == metric]
+        for (metric,), own in group_by(of_corpus, "metric").items():
             blind = {row["system"]: row["loss"] for row in own if row["reads"] == "no text"}
             none, everywhere = blind.get("none", 0.0), blind.get("all", 0.0)
             if none > 0 and everywhere > 0:

@@ -20,13 +20,12 @@ from dataclasses import replace
 from fractions import Fraction
 from importlib.metadata import version
 from itertools import combinations
-from typing import Annotated, Any, Unpack
+from typing import Annotated, Unpack
 
 import numpy as np
 
 from reffree.data.corpus import Corpus
 from reffree.evaluate.blocks import golds_of
-from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.result import Field, Result, Table, columns
 from reffree.evaluate.signature import Signature
 from reffree.metrics.gold.metric import GoldMetric, count_pairs
@@ -38,7 +37,8 @@ from reffree.studies.study import StudiedCorpus, StudySettings, check_study
 from reffree.util.arrays import Booleans, Integers
 from reffree.util.bounds import check_whole
 from reffree.util.declare import Option, declared
-from reffree.util.errors import InputError, OptionError, counted, listed
+from reffree.util.errors import OptionError, counted, listed, mistake
+from reffree.util.grid import Row, group_by
 from reffree.util.naming import spelling_of
 
 MEANINGS = {
@@ -106,18 +106,16 @@ def moves(
     """
     settings = StudySettings(**keywords)
     if not corpora and not units:
-        raise OptionError(
-            "neither corpora nor units",
-            expected="references to move boundaries of",
-            remedy="name a corpus with gold, or lengths with --units 5-12",
-        )
+        expected = "references to move boundaries of"
+        remedy = "name a corpus with gold, or lengths with --units 5-12"
+        raise OptionError("neither corpora nor units", expected=expected, remedy=remedy)
     if corpora:
         check_study(corpora, None)
     lengths = list(dict.fromkeys(units))
     for n in lengths:
         check_whole("units", n, 3, most=LONGEST, remedy="write 5 to 16")
     chosen = _choose_metrics(metrics)
-    found: list[dict[str, Any]] = []
+    found: list[Row] = []
     studied = []
     for name, corpus in corpora.items():
         alike = _alike_golds(corpus)
@@ -126,8 +124,7 @@ def moves(
             for (n, _), golds in alike.items():
                 found += count_misjudged(name, n, np.array(golds), settled)
                 advance(1)
-        signature = Signature.of(MetricSet(tuple(chosen), {}, chosen), corpus, None, seed=0)
-        studied.append(StudiedCorpus(name, corpus, None, signature))
+        studied.append(StudiedCorpus(name, corpus, None, Signature({})))
     with settings.progress("Moving", sum(n - 2 for n in lengths)) as advance:
         for n in lengths:
             for m in range(2, n):
@@ -135,7 +132,7 @@ def moves(
                 found += count_misjudged(f"{EVERY}{n} units", n, inner, chosen)
                 advance(1)
     rows = list(_shares(found, "corpus"))
-    wide: dict[tuple[str, str], dict[str, Any]] = {}
+    wide: dict[tuple[str, str], Row] = {}
     for row in rows:
         cells = wide.setdefault((row["corpus"], row["metric"]), {**row})
         cells |= {row["kind"]: row["share"], f"{row['kind']} reversed": row["reversed"]}
@@ -172,11 +169,9 @@ def _choose_metrics(metrics: Sequence[str]) -> dict[str, GoldMetric]:
         metric = parse_metric(name)
         is_of_text = "word_vectors" in metric.needs or getattr(metric, "unit", "units") != "units"
         if is_of_text or not isinstance(metric, GoldMetric):
-            raise OptionError(
-                f"the metric {name!r}",
-                expected="a gold-based one that reads no text",
-                remedy="choose boundary_similarity, windowdiff, alignment or the like",
-            )
+            expected = "a gold-based one that reads no text"
+            remedy = "choose boundary_similarity, windowdiff, alignment or the like"
+            raise OptionError(f"the metric {name!r}", expected=expected, remedy=remedy)
         chosen[spelling_of(metric)] = metric
     if not chosen:
         raise OptionError("no metric", expected="at least one", remedy="leave metrics out for all")
@@ -191,18 +186,15 @@ def _alike_golds(corpus: Corpus) -> dict[tuple[int, int], list[Sequence[int]]]:
             if len(gold) > 1:
                 alike.setdefault((gold.n_units, len(gold)), []).append(gold.boundaries)
     if not alike:
-        raise InputError(
-            "no gold with a boundary",
-            expected="gold to move boundaries of",
-            remedy='add "gold" to the documents, or leave the corpus out and give --units 5-12',
-            place=corpus[0].place,
-        )
+        expected = "gold to move boundaries of"
+        remedy = 'add "gold" to the documents, or leave the corpus out and give --units 5-12'
+        raise mistake(corpus[0].place, "no gold with a boundary", expected, remedy)
     return alike
 
 
 def count_misjudged(
     corpus: str, n: int, inner: Integers, metrics: Mapping[str, GoldMetric]
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Row]:
     """Count references with a tie and with a reversal, a row for every metric and kind of error.
 
     ``inner`` are their boundaries, (references, m - 1): all are of ``n`` units and m segments, at
@@ -304,32 +296,29 @@ def _misjudged(
     return tied, np.flatnonzero(best_large > worst_small)
 
 
-def _shares(found: Iterable[Mapping[str, Any]], *keys: str) -> Iterator[dict[str, Any]]:
+def _shares(found: Iterable[Row], *keys: str) -> Iterator[Row]:
     """Shares of references by corpus, or by corpus and segments; kinds and metrics in order."""
-    groups: dict[tuple[Any, ...], dict[tuple[str, str], list[Mapping[str, Any]]]] = {}
-    for row in found:
-        group = groups.setdefault(tuple(row[key] for key in keys), {})
-        group.setdefault((row["metric"], row["kind"]), []).append(row)
-    for key, group in groups.items():
-        for (metric, kind), rows in group.items():
+    for values, rows in group_by(found, *keys).items():
+        for (metric, kind), own in group_by(rows, "metric", "kind").items():
             counts = ("references", "possible", "tied", "ahead")
-            references, possible, tied, ahead = (sum(row[c] for row in rows) for c in counts)
+            references, possible, tied, ahead = (sum(row[c] for row in own) for c in counts)
             yield {
-                **dict(zip(keys, key, strict=True)),
+                **dict(zip(keys, values, strict=True)),
                 **{"kind": kind, "metric": metric, "references": references, "possible": possible},
                 **{"share": tied / references, "reversed": ahead / references},
             }
 
 
-def _describe(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _describe(rows: Sequence[Row]) -> Iterator[str]:
     """How often each metric is at a loss on a corpus, and on the longest of all references."""
-    names = list(dict.fromkeys(row["corpus"] for row in rows))
-    enumerated = [name for name in names if name.startswith(EVERY)]
-    for name in (name for name in names if name not in enumerated[:-1]):
-        own = [row for row in rows if row["corpus"] == name]
+    groups = group_by(rows, "corpus")
+    enumerated = [name for (name,) in groups if name.startswith(EVERY)]
+    for (name,), own in groups.items():
+        if name in enumerated[:-1]:
+            continue
         at_a_loss, never = [], []
-        for metric in dict.fromkeys(row["metric"] for row in own):
-            shares = [row["share"] for row in own if row["metric"] == metric]
+        for (metric,), of_metric in group_by(own, "metric").items():
+            shares = [row["share"] for row in of_metric]
             if any(shares):
                 at_a_loss.append(f"{metric} in {' / '.join(f'{share:.1%}' for share in shares)}")
             else:

@@ -16,14 +16,14 @@ import csv
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
-from typing import Annotated, Any, Literal, Unpack, get_args
+from typing import Annotated, Literal, Unpack, get_args
 
 import numpy as np
 
 from reffree.data.corpus import Corpus
 from reffree.data.segmentation import Segmentation
 from reffree.evaluate.blocks import golds_of
-from reffree.evaluate.metric_set import MetricSet, choose_metrics
+from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.result import DocumentText, Result, Table, columns, estimate
 from reffree.evaluate.score import check_gold
 from reffree.evaluate.signature import Signature
@@ -50,24 +50,19 @@ from reffree.util.errors import (
     UnknownNameError,
     counted,
     listed,
+    mistake,
     shorten,
 )
+from reffree.util.grid import Row, group_by
 from reffree.util.seeds import rng_for
 
 Kind = Literal["deletion", "insertion", "transposition"]
 KINDS = get_args(Kind)
 
-Verdict = Literal["first", "second", "equal"]
-VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+VERDICTS = ("first", "second", "equal")
 """What a judge or a metric says of a pair: which is the better one, if any."""
 
-WORDS: dict[str, Verdict | None] = {
-    **{verdict: verdict for verdict in VERDICTS},
-    "1": "first",
-    "2": "second",
-    "=": "equal",
-    "": None,
-}
+SHORT = {"1": "first", "2": "second", "=": "equal"}
 """How a judge may write it."""
 
 METRICS = ("boundary_similarity", "alignment", "windowdiff")
@@ -75,6 +70,7 @@ METRICS = ("boundary_similarity", "alignment", "windowdiff")
 
 ALL_EQUAL = "all equal"
 EQUAL = 1e-9
+SIDES = ("gold", "first", "second")
 TOLD_APART = (
     *columns("text", kind="error", metric="metric"),
     *columns("count", "pairs"),
@@ -92,15 +88,12 @@ VERDICT_FIELDS = (
 MAJORITY = (*columns("text", "kind", "metric"), *columns("share", "share", "turned"))
 
 
-Row = dict[str, Any]
-
-
 @declared
 def pairs(
     corpora: Mapping[str, Corpus],
     *,
     kinds: Annotated[
-        Sequence[Kind], Option("Of error; may be repeated.", flag="--kind", metavar="KIND")
+        Sequence[Kind], Option("Of error; may be repeated.", "--kind", "KIND")
     ] = KINDS,
     by: Annotated[
         str,
@@ -139,7 +132,13 @@ def pairs(
     made: dict[str, Row] = {}
     notes: list[str] = []
     for part in parts:
-        chosen = _choose_metrics([by, *metrics], part.corpus, settings)
+        chosen = settings.choose_metrics([by, *metrics], part.corpus)
+        for name in chosen.reference_free:
+            expected = "gold-based ones: the pairs are of one gold"
+            remedy = "choose sed, alignment, boundary_similarity or the like"
+            raise OptionError(f"the metric {name!r}", expected=expected, remedy=remedy)
+        check_gold(part.corpus, chosen)
+        chosen = chosen.over(golds_of([part.corpus]))
         n_golds = sum(len(document.references) for document in part.corpus)
         missing: Counter[str] = Counter()
         with settings.progress("Pairing", n_golds * len(kinds)) as advance:
@@ -150,9 +149,8 @@ def pairs(
                     name = f"{part.name}:{row['pair']}" if len(parts) > 1 else row["pair"]
                     made[name] = {**row, "pair": name}
                 advance(1)
-        for kind, n in missing.items():
-            without = f"{counted(n, 'reference')} without a pair that differs."
-            notes.append(f"{part.name}, {kind}: {without}")
+        without = ((kind, counted(n, "reference")) for kind, n in missing.items())
+        notes += [f"{part.name}, {k}: {n} without a pair that differs." for k, n in without]
         signature = Signature.of(chosen, part.corpus, None, seed=settings.seed)
         studied.append(StudiedCorpus(part.name, part.corpus, None, signature))
     if not made:
@@ -185,19 +183,6 @@ def pairs(
         },
         texts=[text for each in studied for text in _texts(each, rows, texts)],
     )
-
-
-def _choose_metrics(names: Sequence[str], corpus: Corpus, settings: StudySettings) -> MetricSet:
-    """Read the metrics, the one that pairs differ by first, as the corpus settles them."""
-    chosen = choose_metrics(names, corpus, seed=settings.seed, offline=settings.offline)
-    for name in chosen.reference_free:
-        raise OptionError(
-            f"the metric {name!r}",
-            expected="gold-based ones: the pairs are of one gold",
-            remedy="choose sed, alignment, boundary_similarity or the like",
-        )
-    check_gold(corpus, chosen)
-    return chosen.over(golds_of([corpus]))
 
 
 def candidates(reference: Segmentation, kind: str, *, first_segment: bool) -> list[list[set[int]]]:
@@ -234,48 +219,41 @@ def _find_pairs(
         golds = document.golds or ({} if document.gold is None else {"": document.gold})
         for annotator, gold in golds.items():
             of = f"{document.id}@{annotator}" if annotator else document.id
-            by_kind = {kind: candidates(gold, kind, first_segment=first_segment) for kind in kinds}
-            hypotheses = [
-                Segmentation.from_boundaries(sorted(each), gold.n_units)
-                for groups in by_kind.values()
-                for group in groups
-                for each in group
-            ]
-            losses = {key: np.zeros(0) for key in metrics.gold_based}
-            if hypotheses:
-                made = Pairs.of(hypotheses, gold, document.units)
-                for key, metric in metrics.gold_based.items():
-                    losses[key] = as_loss(metric.value(count_pairs(metric, made)), metric.direction)
-            start = 0
-            for kind, groups in by_kind.items():
-                sizes = [len(group) for group in groups]
-                best = _farthest(start, sizes, losses, metrics.names[0])
-                start += sum(sizes)
+            for kind in kinds:
+                groups = candidates(gold, kind, first_segment=first_segment)
+                hypotheses = [
+                    Segmentation.from_boundaries(sorted(each), gold.n_units)
+                    for group in groups
+                    for each in group
+                ]
+                losses: dict[str, Floats] = {}
+                if hypotheses:
+                    made = Pairs.of(hypotheses, gold, document.units)
+                    for key, metric in metrics.gold_based.items():
+                        values = metric.value(count_pairs(metric, made))
+                        losses[key] = as_loss(values, metric.direction)
+                best = _farthest([len(group) for group in groups], losses, metrics.names[0])
                 if best is None:
                     yield kind, None
                     continue
                 # Which comes first says nothing of which is better.
                 i, j = best if rng_for(seed, "pairs", of, kind).random() < 0.5 else best[::-1]
-                names = {"corpus": part.name, "document": document.id, "kind": kind}
-                each = {"gold": gold, "first": hypotheses[i], "second": hypotheses[j]}
-                yield (
-                    kind,
-                    {
-                        **{"pair": f"{of}:{kind}", **names},
-                        **{side: spell_masses(cut) for side, cut in each.items()},
-                        "losses": {key: (float(x[i]), float(x[j])) for key, x in losses.items()},
-                    },
-                )
+                row: Row = {"pair": f"{of}:{kind}", "corpus": part.name, "document": document.id}
+                for side, cut in zip(SIDES, (gold, hypotheses[i], hypotheses[j]), strict=True):
+                    row[side] = " ".join(map(str, cut.masses))
+                both = {key: (float(x[i]), float(x[j])) for key, x in losses.items()}
+                yield kind, {**row, "kind": kind, "losses": both}
 
 
 def _farthest(
-    start: int, sizes: Sequence[int], losses: Mapping[str, Floats], by: str
+    sizes: Sequence[int], losses: Mapping[str, Floats], by: str
 ) -> tuple[int, int] | None:
     """Return the two hypotheses of one group that differ most; groups follow each other.
 
     Of pairs as far apart, the one that the other metrics put nearest together.
     """
     best: tuple[tuple[float, float], tuple[int, int]] | None = None
+    start = 0
     for size in sizes:
         for i, j in combinations(range(start, start + size), 2):
             apart = {key: abs(float(x[i] - x[j])) for key, x in losses.items()}
@@ -287,16 +265,7 @@ def _farthest(
     return None if best is None else best[1]
 
 
-def spell_masses(segmentation: Segmentation) -> str:
-    """Write masses into a cell.
-
-    >>> spell_masses(Segmentation((3, 4)))
-    '3 4'
-    """
-    return " ".join(map(str, segmentation.masses))
-
-
-def _verdict(row: Row, metric: str) -> Verdict:
+def _verdict(row: Row, metric: str) -> str:
     """Say which of the two a metric calls better; neither where it is undefined."""
     first, second = row["losses"][metric]
     if first < second - EQUAL:
@@ -324,12 +293,8 @@ def _read_ballot(path: str) -> tuple[tuple[str, ...], list[tuple[Place, dict[str
     for number, cells in enumerate(table[1:], 2):
         place = Place(file=path, line=number)
         if len(cells) != len(header) and any(cells):
-            raise InputError(
-                f"{len(cells)} cells",
-                expected=f"{len(header)}, as in the header",
-                remedy="fill the row up with commas, or quote cells that have some",
-                place=place,
-            )
+            remedy = "fill the row up with commas, or quote cells that have some"
+            raise mistake(place, f"{len(cells)} cells", f"{len(header)}, as in the header", remedy)
         if any(cells):
             rows.append((place, dict(zip(header, map(str.strip, cells), strict=True))))
     return judges, rows
@@ -337,78 +302,58 @@ def _read_ballot(path: str) -> tuple[tuple[str, ...], list[tuple[Place, dict[str
 
 def _match_votes(
     judges: Sequence[str], ballot: Sequence[tuple[Place, Row]], pairs: Mapping[str, Row]
-) -> dict[str, list[Verdict]]:
+) -> dict[str, list[str]]:
     """Return the votes on every pair; refuse other pairs, and words that are no vote.
 
     Where the columns ``first`` and ``second`` stayed, they must be what the pair is now.
     """
-    votes: dict[str, list[Verdict]] = {}
+    votes: dict[str, list[str]] = {}
     for place, row in ballot:
         name = row["pair"]
         if name not in pairs:
-            raise InputError(
-                f"the pair {shorten(name)!r}",
-                expected="a pair that the corpus has with these settings",
-                remedy=str(UnknownNameError("pair", name, list(pairs)[:5])),
-                place=place,
-            )
+            expected = "a pair that the corpus has with these settings"
+            remedy = str(UnknownNameError("pair", name, list(pairs)[:5]))
+            raise mistake(place, f"the pair {shorten(name)!r}", expected, remedy)
         if name in votes:
-            raise InputError(
-                f"the pair {shorten(name)!r} a second time",
-                expected="a row for each pair",
-                remedy="put the votes of several judges into columns",
-                place=place,
-            )
+            expected, remedy = "a row for each pair", "put the votes of several judges into columns"
+            raise mistake(place, f"the pair {shorten(name)!r} a second time", expected, remedy)
         for side in ("first", "second"):
             masses = pairs[name][side]
             if row.get(side, masses) != masses:
-                raise InputError(
-                    f"{side} of {name} as {shorten(row[side])!r}",
-                    expected=f"{shorten(masses)!r}, as with these settings",
-                    remedy="give the same corpus, metrics and seed that made the ballot",
-                    place=place,
-                )
-        for judge in judges:
-            if row[judge].casefold() not in WORDS:
-                raise InputError(
-                    f"the vote {shorten(row[judge])!r} of {shorten(judge)!r}",
-                    expected="first, second or equal, or nothing",
-                    remedy="write which of the two is better",
-                    place=place,
-                )
-        given = (WORDS[row[judge].casefold()] for judge in judges)
-        votes[name] = [vote for vote in given if vote is not None]
+                found = f"{side} of {name} as {shorten(row[side])!r}"
+                remedy = "give the same corpus, metrics and seed that made the ballot"
+                raise mistake(place, found, f"{shorten(masses)!r}, as with these settings", remedy)
+        given = [SHORT.get(vote, vote) for vote in (row[judge].casefold() for judge in judges)]
+        for judge, vote in zip(judges, given, strict=True):
+            if vote not in ("", *VERDICTS):
+                found = f"the vote {shorten(row[judge])!r} of {shorten(judge)!r}"
+                remedy = "write which of the two is better"
+                raise mistake(place, found, "first, second or equal, or nothing", remedy)
+        votes[name] = [vote for vote in given if vote]
     return votes
 
 
-def majority_of(votes: Sequence[Verdict]) -> Verdict | None:
+def majority_of(votes: Sequence[str]) -> str | None:
     """Return what most judges said; None where no verdict has more votes than the others.
 
     >>> majority_of(("first", "equal", "first"))
     'first'
     """
     ranked = Counter(votes).most_common(2)
-    if not ranked or (len(ranked) == 2 and ranked[0][1] == ranked[1][1]):
-        return None
-    return ranked[0][0]
-
-
-def _by_kind(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """Group pairs by kind of error, kinds as they first come."""
-    kinds = dict.fromkeys(row["kind"] for row in rows)
-    return {kind: [row for row in rows if row["kind"] == kind] for kind in kinds}
+    is_tied = len(ranked) == 2 and ranked[0][1] == ranked[1][1]
+    return ranked[0][0] if ranked and not is_tied else None
 
 
 def _agreement(
     pairs: Sequence[Row],
     judges: Sequence[str],
-    votes: Mapping[str, Sequence[Verdict]],
+    votes: Mapping[str, Sequence[str]],
     names: Sequence[str],
     seed: int,
 ) -> list[Row]:
     """A row per kind: κ, and how often each metric says what most judges say."""
     rows = []
-    for kind, own in _by_kind([row for row in pairs if row["pair"] in votes]).items():
+    for (kind,), own in group_by((r for r in pairs if r["pair"] in votes), "kind").items():
         counts = [[votes[row["pair"]].count(verdict) for verdict in VERDICTS] for row in own]
         most = [(row, majority_of(votes[row["pair"]])) for row in own]
         decided = [(row, verdict) for row, verdict in most if verdict is not None]
@@ -439,7 +384,7 @@ def _tables(
         )
         yield Table.of("agreement", "Agreement with most judges", fields, agreement)
     rows = []
-    for kind, own in _by_kind(pairs).items():
+    for (kind,), own in group_by(pairs, "kind").items():
         for name in names:
             apart = [abs(a - b) for a, b in (row["losses"][name] for row in own)]
             defined = [x for x in apart if not np.isnan(x)]
@@ -464,9 +409,7 @@ def _texts(part: StudiedCorpus, pairs: Sequence[Row], n: int) -> Iterator[Docume
     systems: dict[str, dict[str, tuple[int, ...]]] = {}
     for row in pairs:
         if row["corpus"] == part.name:
-            gold, first, second = (
-                tuple(map(int, row[side].split())) for side in ("gold", "first", "second")
-            )
+            gold, first, second = (tuple(map(int, row[side].split())) for side in SIDES)
             own = systems.setdefault(row["document"], {"gold": gold})
             own |= {f"{row['pair']}, first": first, f"{row['pair']}, second": second}
     for id in list(systems)[:n]:
@@ -486,7 +429,8 @@ def _describe(
         over = counted(row["pairs"], "pair")
         yield f"{row['kind'].capitalize()}: κ {kappa} over {over}; {found}."
     if not agreement:
-        made = [counted(len(own), f"{kind} pair") for kind, own in _by_kind(pairs).items()]
+        by_kind = group_by(pairs, "kind").items()
+        made = [counted(len(own), f"{kind} pair") for (kind,), own in by_kind]
         yield (
             f"{listed(made)}: write them with -f csv, add a column of votes for each judge, and "
             "give the file as --votes."

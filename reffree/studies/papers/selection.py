@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import Annotated, Any, Unpack
+from typing import Annotated, Unpack
 
 import numpy as np
 
@@ -30,7 +30,13 @@ from reffree.segmenters.selection import (
     select_adaptive,
     speaker_candidates,
 )
-from reffree.studies.keywords import CandidatesOption, MinGapOption, ScoresOption, StudyKeywords
+from reffree.studies.keywords import (
+    CandidatesOption,
+    MinGapOption,
+    ScoresOption,
+    StudyKeywords,
+    method_option,
+)
 from reffree.studies.study import (
     StudiedCorpus,
     StudySettings,
@@ -44,6 +50,7 @@ from reffree.util.arrays import Floats
 from reffree.util.bounds import Bounds
 from reffree.util.declare import Option, declared
 from reffree.util.errors import OptionError, counted
+from reffree.util.grid import Row, group_by
 from reffree.util.naming import spelling_of
 
 METHODS = ("depth", "texttiling", "random")
@@ -95,12 +102,10 @@ def selection(
     *,
     methods: Annotated[
         Sequence[str],
-        Option(
+        method_option(
             "With a score per gap: depth, texttiling, posterior, scorer:path=FOLDER, "
             "csm:path=FOLDER or random; may be repeated.",
-            flag="--method",
-            metavar="METHOD",
-            check=parse_scored_method,
+            parse_scored_method,
             names="gap_methods",
         ),
     ] = METHODS,
@@ -118,9 +123,7 @@ def selection(
     ] = 50,
     step_size: Annotated[
         float,
-        Option(
-            "How far the threshold can move at a time, on the scores' own scale.", flag="--step"
-        ),
+        Option("How far the threshold can move at a time, on the scores' own scale.", "--step"),
     ] = 0.2,
     threshold: Annotated[float, Option("The first threshold.", cli=False)] = 0.5,
     lifetime: Annotated[
@@ -141,11 +144,9 @@ def selection(
     rule = AdaptiveSelection(rate, min_gap, window, step_size, threshold, lifetime)
     wanted = tuple(dict.fromkeys(float(each) for each in shares))
     if len(wanted) < 2 or not all(0 < each <= 1 for each in wanted):
-        raise OptionError(
-            f"the shares {list(shares)}",
-            expected="at least two numbers above 0 and up to 1: a fine and a coarse one",
-            remedy="leave them out for 0.735 and 0.577, the paper's",
-        )
+        expected = "at least two numbers above 0 and up to 1: a fine and a coarse one"
+        remedy = "leave them out for 0.735 and 0.577, the paper's"
+        raise OptionError(f"the shares {list(shares)}", expected=expected, remedy=remedy)
     parsed = {
         CHANCE if method is None else spelling_of(method): method
         for method in map(parse_scored_method, methods)
@@ -158,9 +159,9 @@ def selection(
         speaker_candidates(part.corpus, candidates_speaker)  # which refuses what it must
         part.check((), scorers, settings, needs_vectors=needs_vectors)
     studied: list[StudiedCorpus] = []
-    rates: list[dict[str, Any]] = []
-    differences: list[dict[str, Any]] = []
-    places: list[dict[str, Any]] = []
+    rates: list[Row] = []
+    differences: list[Row] = []
+    places: list[Row] = []
     n_gaps: dict[str, int] = {}
     for part in parts:
         corpus, embedded = part.corpus, part.encode(settings) if needs_vectors else None
@@ -234,7 +235,7 @@ def selection(
 
 def _thin(
     scores: Sequence[Floats], masks: Sequence[Candidates], share: float, rule: AdaptiveSelection
-) -> tuple[dict[str, Any], Selected]:
+) -> tuple[Row, Selected]:
     """Select by both rules from the gaps above the threshold that comes nearest to a share."""
     pooled = np.sort(np.concatenate([s[m] for s, m in zip(scores, masks, strict=True)]))[::-1]
     levels = np.unique(pooled)[::-1]  # thresholds: as many gaps score at least each of them
@@ -282,11 +283,10 @@ def _differences(
     return apart, min(shared, default=None)
 
 
-def _describe_rates(rates: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _describe_rates(rates: Sequence[Row]) -> Iterator[str]:
     """Say for every method what both rules take of the fewest and of the most candidates."""
     has_several = len({row["corpus"] for row in rates}) > 1
-    for corpus, method in dict.fromkeys((row["corpus"], row["method"]) for row in rates):
-        rows = [row for row in rates if (row["corpus"], row["method"]) == (corpus, method)]
+    for (corpus, method), rows in group_by(rates, "corpus", "method").items():
         spans = ([row[rule] for row in rows] for rule in RULES)
         static, adaptive = (f"{min(span):.1%} to {max(span):.1%}" for span in spans)
         yield (
@@ -296,16 +296,15 @@ def _describe_rates(rates: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         )
 
 
-def _notes(rates: Sequence[Mapping[str, Any]], n_gaps: Mapping[str, int]) -> Iterator[str]:
+def _notes(rates: Sequence[Row], n_gaps: Mapping[str, int]) -> Iterator[str]:
     """Name scorers whose rate the controller did not reach."""
-    for corpus, n in n_gaps.items():
-        own = [row for row in rates if row["corpus"] == corpus]
+    for (corpus,), own in group_by(rates, "corpus").items():
         missed = dict.fromkeys(
             row["method"] for row in own if abs(row["adaptive"] / row["target"] - 1) > 0.1
         )
         if missed:
             yield (
                 f"{corpus}: {', '.join(missed)} missed the target by more than a tenth in "
-                f"{counted(n, 'gap')}: a longer corpus, or a step and a first "
+                f"{counted(n_gaps[corpus], 'gap')}: a longer corpus, or a step and a first "
                 "threshold on the scale of the scores, come nearer."
             )

@@ -8,9 +8,9 @@ coarser than those whose gold was learnt, density shows it (BOR) rather than a t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import asdict, replace
 from itertools import product
-from typing import Annotated, Any, Unpack, cast
+from typing import Annotated, Unpack
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from reffree.data.corpus import GOLD, Corpus
 from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import Embeddings, Vectors, coming_spec
 from reffree.encoders.options import Encoding
-from reffree.evaluate.metric_set import MetricSet, choose_metrics
+from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.result import Result, Table, columns, estimate
 from reffree.evaluate.score import check_gold, scores_of
 from reffree.evaluate.scores import Average, ScoreSettings
@@ -33,7 +33,7 @@ from reffree.segmenters.trained.folder import Description
 from reffree.segmenters.trained.scorer import TrainedScorer, train_scorer
 from reffree.segmenters.trained.settings import ScorerSettings
 from reffree.statistics.resampling import DocumentBootstrap
-from reffree.studies.keywords import StudyKeywords, metric_option
+from reffree.studies.keywords import StudyKeywords, method_option, metric_option
 from reffree.studies.study import (
     CorpusPart,
     StudiedCorpus,
@@ -44,6 +44,7 @@ from reffree.studies.study import (
 from reffree.util.bounds import Bounds
 from reffree.util.declare import Option, declared
 from reffree.util.errors import OptionError, UnknownNameError, listed
+from reffree.util.grid import Row, group_by
 from reffree.util.naming import spelling_of
 
 METHODS = ("oracle_random",)
@@ -85,9 +86,7 @@ def transfer(
     train: Annotated[
         Sequence[str],
         Option(
-            "A corpus whose gold is learnt; may be repeated.",
-            metavar="NAME",
-            default="each in turn",
+            "A corpus whose gold is learnt; may be repeated.", "--train", "NAME", "each in turn"
         ),
     ] = (),
     splices: Annotated[
@@ -115,17 +114,12 @@ def transfer(
     ] = None,
     methods: Annotated[
         Sequence[str],
-        Option(
-            "As in reffree segment, beside the scorer; may be repeated.",
-            flag="--method",
-            metavar="METHOD",
-            check=parse_segmenter,
-            names="methods",
+        method_option(
+            "As in reffree segment, beside the scorer; may be repeated.", parse_segmenter
         ),
     ] = METHODS,
     metrics: Annotated[
-        Sequence[str],
-        metric_option("Further metrics, as in reffree score; may be repeated."),
+        Sequence[str], metric_option("Further metrics, as in reffree score; may be repeated.")
     ] = (),
     threshold: Annotated[float, Option("Of the scorer's probabilities.", cli=False)] = 0.5,
     min_gap: Annotated[
@@ -153,11 +147,8 @@ def transfer(
     """
     settings = StudySettings(**keywords)
     if not 0 <= threshold <= 1:
-        raise OptionError(
-            f"threshold = {threshold}",
-            expected="a probability, from 0 to 1",
-            remedy="leave it out for 0.5",
-        )
+        expected, remedy = "a probability, from 0 to 1", "leave it out for 0.5"
+        raise OptionError(f"threshold = {threshold}", expected=expected, remedy=remedy)
     how = ScorerSettings(
         window=window,
         splice_epochs=splice_epochs,
@@ -168,29 +159,26 @@ def transfer(
         finetune=finetune,
     )
     parsed = {spelling_of(method): method for method in map(parse_segmenter, methods)}
-    parts = {
-        part.name: replace(part, corpus=part.corpus.only_systems(()))
+    parts = [
+        replace(part, corpus=part.corpus.only_systems(()))
         for part in corpus_parts(corpora, embeddings, settings)
-    }
-    whole = {name: part.corpus for name, part in parts.items()}
+    ]
+    whole = {part.name: part.corpus for part in parts}
     learnt = _plan(whole, train, splices, calibrate, scorer)
-    tested = {}
-    for name, source in learnt.items():
-        seen = {} if source is None else source.everything
-        tested[name] = [part for part in parts.values() if part.name not in seen]
-    some = next(iter(whole.values()))
-    wanted = [*MEAN, *POOLED, *metrics]
-    chosen = choose_metrics(wanted, some, seed=settings.seed, offline=settings.offline)
+    chosen = settings.choose_metrics([*MEAN, *POOLED, *metrics], parts[0].corpus)
+    tested: dict[str, list[CorpusPart]] = {}
     for trained_on, source in learnt.items():
+        seen = {} if source is None else source.everything
+        tested[trained_on] = [part for part in parts if part.name not in seen]
         for part in tested[trained_on]:
             check_gold(part.corpus, chosen)
         if source is not None:
             examples_of(source, how)
     kept = None if scorer is None else TrainedScorer.load(scorer)
-    embedded = _encode(parts.values(), how, kept, list(parsed.values()), chosen, settings)
+    embedded = _encode(parts, how, kept, list(parsed.values()), chosen, settings)
     studied: list[StudiedCorpus] = []
-    rows: list[dict[str, Any]] = []
-    history: list[dict[str, Any]] = []
+    rows: list[Row] = []
+    history: list[Row] = []
     used: list[Description[ScorerSettings]] = []
     for trained_on, source in learnt.items():
         checkpoint = kept or _train(source, how, embedded, settings)
@@ -261,29 +249,23 @@ def _plan(
         if name not in corpora:
             raise UnknownNameError("corpus", name, corpora)
     if scorer is not None and (train or splices or calibrate):
-        raise OptionError(
-            "a given scorer beside corpora to train on",
-            expected="one of the two",
-            remedy="leave out train, splices and calibrate, or the scorer",
-        )
+        found = "a given scorer beside corpora to train on"
+        remedy = "leave out train, splices and calibrate, or the scorer"
+        raise OptionError(found, expected="one of the two", remedy=remedy)
     if scorer is not None:
         return {GIVEN: None}
     if not train and (splices or calibrate):
-        raise OptionError(
-            "corpora to splice or to calibrate on, and none to train on",
-            expected="corpora whose gold is learnt",
-            remedy="name them as train",
-        )
+        found = "corpora to splice or to calibrate on, and none to train on"
+        remedy = "name them as train"
+        raise OptionError(found, expected="corpora whose gold is learnt", remedy=remedy)
     learnt: Learnt = {}
     for turn in [tuple(train)] if train else [(name,) for name in corpora]:
         named = [{name: corpora[name] for name in each} for each in (turn, splices, calibrate)]
         source = TrainingCorpora(*named)
         if len(source.everything) == len(corpora):
-            raise OptionError(
-                f"no corpus to test on beside {listed(source.everything)}",
-                expected="at least one that is not trained on",
-                remedy="name another corpus, such as a test split",
-            )
+            found = f"no corpus to test on beside {listed(source.everything)}"
+            remedy = "name another corpus, such as a test split"
+            raise OptionError(found, expected="at least one that is not trained on", remedy=remedy)
         learnt["+".join(source.gold)] = source
     return learnt
 
@@ -319,15 +301,9 @@ def _train(
     """Train a scorer; an interruption ends the study."""
     assert learnt is not None  # else one is given
     encoding = {name: getattr(settings, name) for name in Encoding.__annotations__}
-    made = train_scorer(
-        learnt.gold,
-        splices=learnt.splices,
-        calibration=learnt.calibration,
-        **{each.name: getattr(how, each.name) for each in fields(how)},
-        embeddings=embedded,
-        progress=settings.progress,
-        **cast(Encoding, encoding),
-    )
+    more: Row = {"embeddings": embedded, "progress": settings.progress, **asdict(how), **encoding}
+    more |= {"splices": learnt.splices, "calibration": learnt.calibration}
+    made = train_scorer(learnt.gold, **more)
     if made.description.is_interrupted:
         raise KeyboardInterrupt
     return made
@@ -339,17 +315,14 @@ def _score(
     metrics: MetricSet,
     embedded: Embeddings | None,
     settings: StudySettings,
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Row]:
     """Score systems' segmentations of a corpus; a row for each, gold aside.
 
     The pooled metrics are of the counts of all documents together.
     """
-    corpus = part.corpus
-    golds = [document.references for document in corpus if document.references]
+    golds = [document.references for document in part.corpus if document.references]
     n_gold = sum(float(np.mean([len(gold) - 1 for gold in each])) for each in golds)
-    ids = [document.id for document in corpus]
-    for system, made in systems.items():
-        corpus = corpus.with_system(system, dict(zip(ids, made, strict=True)))
+    corpus = part.corpus.with_systems(systems)
     how = ScoreSettings(settings, seed=settings.seed)
     macro, micro = (
         scores_of(corpus, metrics, replace(how, average=average), embedded, settings.progress)
@@ -375,7 +348,7 @@ def _score(
         }
 
 
-def _history(trained_on: str, description: Description[ScorerSettings]) -> Iterator[dict[str, Any]]:
+def _history(trained_on: str, description: Description[ScorerSettings]) -> Iterator[Row]:
     """What a stage was judged on after each epoch, then each corpus of several (Tables 7, 8)."""
     for epoch in description.history:
         place = {"trained_on": trained_on, "stage": epoch["stage"], "epoch": epoch["epoch"]}
@@ -387,23 +360,20 @@ def _history(trained_on: str, description: Description[ScorerSettings]) -> Itera
             yield {**place, "corpus": each, **{figure: of[figure] for figure in FIGURES}}
 
 
-def _describe(rows: Sequence[Mapping[str, Any]], threshold: float) -> Iterator[str]:
+def _describe(rows: Sequence[Row], threshold: float) -> Iterator[str]:
     """What the scorer does where, what chance does there, and how far densities go apart."""
-    for trained_on in dict.fromkeys(row["trained_on"] for row in rows):
-        own = [row for row in rows if row["trained_on"] == trained_on]
-        scored = [row for row in own if row["system"] == "scorer"]
-        bors = ["" if r["bor"] is None else f" (BOR {r['bor']:.2f})" for r in scored]
-        told = [
-            f"{row['w_f1']:.2f} on {row['corpus']}{bor}"
-            for row, bor in zip(scored, bors, strict=True)
-        ]
+    for (trained_on,), own in group_by(rows, "trained_on").items():
+        by_system = group_by(own, "system")
+        scored = by_system.pop(("scorer",))
+        told = []
+        for row in scored:
+            bor = "" if row["bor"] is None else f" (BOR {row['bor']:.2f})"
+            told.append(f"{row['w_f1']:.2f} on {row['corpus']}{bor}")
         who = "A given scorer" if trained_on == GIVEN else f"Trained on {trained_on}, the scorer"
         yield f"{who} has W-F1 {listed(told)}."
-        for system in dict.fromkeys(row["system"] for row in own if row["system"] != "scorer"):
-            others = {row["corpus"]: row for row in own if row["system"] == system}
-            beaten = [
-                row["corpus"] for row in scored if row["w_f1"] > others[row["corpus"]]["w_f1"]
-            ]
+        for (system,), others in by_system.items():
+            pairs = zip(scored, others, strict=True)
+            beaten = [row["corpus"] for row, other in pairs if row["w_f1"] > other["w_f1"]]
             yield (
                 f"{who} is above {system} by W-F1 on {len(beaten)} of {len(scored)}"
                 f"{': ' + listed(beaten) if beaten else ''}."
