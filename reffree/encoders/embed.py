@@ -21,9 +21,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from reffree.data.corpus import Corpus, Document
 from reffree.data.filter import FilteredCorpus, filter_units
+from reffree.encoders.aliases import unread_units
 from reffree.encoders.base import Encoder, EncoderSpec, encode_texts
 from reffree.encoders.device import device_names
-from reffree.encoders.languages import unread_units
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.util.arrays import check_finite, to_plain_floats
 from reffree.util.bounds import check_limit

@@ -21,7 +21,8 @@ from safetensors import SafetensorError, safe_open
 
 from reffree.encoders.base import encode_texts
 from reffree.encoders.loaders import LOADING_ERRORS
-from reffree.encoders.models import DEFAULT_ENCODER, ModelFolder, find_model
+from reffree.encoders.models import ModelFolder, find_model
+from reffree.encoders.options import DEFAULT_ENCODER
 from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
 from reffree.util.arrays import Floats
 from reffree.util.atomic import user_path
