@@ -18,11 +18,11 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,11 @@ FILE_INTACT = {
 }
 """SQLite's primary result codes that say nothing against the file itself."""
 
+NO_ROOM = (
+    "expected a local disk with room and a folder that can be written; free space or rights, "
+    "choose another folder with --cache DIR, or pass --cache off"
+)
+
 
 class Row(NamedTuple):
     """What is stored for a text; the text itself is not."""
@@ -72,11 +77,8 @@ class Row(NamedTuple):
 
     def is_intact(self, fingerprint: str) -> bool:
         """Whether this is a whole row of this encoder as it was written."""
-        kinds = (bytes, bytes, int)
-        return (
-            all(map(isinstance, self[:3], kinds))
-            and row_checksum(fingerprint, *self[:3]) == self.checksum
-        )
+        is_whole = all(map(isinstance, self[:3], (bytes, bytes, int)))
+        return is_whole and row_checksum(fingerprint, *self[:3]) == self.checksum
 
 
 def text_key(text: str) -> bytes:
@@ -128,19 +130,12 @@ def cache_errors(path: Path) -> Iterator[None]:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)
         if code & 0xFF not in FILE_INTACT:
             raise unusable_file(path, f"a damaged or foreign file ({error})") from error
-        raise _unwritable(path, str(error)) from error
+        raise CacheError(f"{path}: {error}; {NO_ROOM}") from error
     except OSError as error:
-        raise _unwritable(path, error.strerror or str(error)) from error
+        raise CacheError(f"{path}: {error.strerror or error}; {NO_ROOM}") from error
 
 
-def _unwritable(path: Path, found: str) -> CacheError:
-    return CacheError(
-        f"{path}: {found}; expected a local disk with room and a folder that can be written; free "
-        "space or rights, choose another folder with --cache DIR, or pass --cache off"
-    )
-
-
-class EmbeddingCache:
+class EmbeddingCache(AbstractContextManager["EmbeddingCache"]):
     """One encoder's vectors in a file."""
 
     def __init__(self, path: Path, spec: EncoderSpec | None = None) -> None:
@@ -161,8 +156,13 @@ class EmbeddingCache:
             # SQLite writes logs beside the file, too.
             is_writable = os.access(path, **how) and os.access(path.parent, **how)
             self.is_read_only = path.is_file() and not is_writable
+            # Without a log a file is whole, and SQLite makes none to read it. Whoever can write
+            # there may do so meanwhile: a row that changes under us fails its checksum.
+            logs = [Path(f"{path}{log}") for log in LOGS[1:]]
+            has_log = any(log.is_file() and log.stat().st_size for log in logs)
+            reading = f"{path.absolute().as_uri()}?mode=ro{'' if has_log else '&immutable=1'}"
             self._db = sqlite3.connect(
-                _read_only_address(path) if self.is_read_only else path,
+                reading if self.is_read_only else path,
                 timeout=BUSY_SECONDS,
                 isolation_level=None,
                 check_same_thread=False,  # the lock keeps threads apart
@@ -175,6 +175,7 @@ class EmbeddingCache:
                 raise
 
     def _open(self, spec: EncoderSpec | None) -> None:
+        """Refuse a file that is not reffree's, or not of this encoder; lay out an empty one."""
         # A flipped bit can make text of a blob: a damaged row, not an unreadable file.
         self._db.text_factory = lambda raw: raw.decode(errors="replace")
         self._db.execute("PRAGMA synchronous = NORMAL")
@@ -209,7 +210,8 @@ class EmbeddingCache:
                 if "locked" not in str(error) or time.monotonic() > deadline:
                     raise
                 time.sleep(0.01)
-        with self._transaction():
+        with self._lock, self._db:  # all or nothing, also when interrupted
+            self._db.execute("BEGIN IMMEDIATE")
             if self._value("SELECT count(*) FROM sqlite_schema"):
                 return
             for statement in LAYOUT:
@@ -222,19 +224,6 @@ class EmbeddingCache:
         """Return the first value that a query finds; None where there is none."""
         found = self._db.execute(query).fetchone()
         return None if found is None else found[0]
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        """All or nothing, also when interrupted."""
-        with self._lock:
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-            except BaseException:
-                if self._db.in_transaction:  # a full disk has already undone it
-                    self._db.execute("ROLLBACK")
-                raise
-            self._db.execute("COMMIT")
 
     @property
     def dimension(self) -> int | None:
@@ -283,7 +272,8 @@ class EmbeddingCache:
         """Add rows in one transaction, in place of damaged ones but never of intact ones."""
         if not rows:
             return
-        with cache_errors(self.path), self._transaction():
+        with cache_errors(self.path), self._lock, self._db:
+            self._db.execute("BEGIN IMMEDIATE")
             found = len(rows[0].blob) // 4
             self._db.execute("INSERT OR IGNORE INTO meta VALUES ('dimension', ?)", [str(found)])
             if found != self.dimension:
@@ -317,12 +307,8 @@ class EmbeddingCache:
             )
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Let go of the file, as at the end of a context."""
         self._db.close()
-
-    def __enter__(self) -> Self:
-        """Use as a context that closes the file."""
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
@@ -361,9 +347,8 @@ class CachedEncoder:
         for encoded in self.cache.get(texts):
             missing.difference_update(encoded.positions)
             yield encoded
-        if not missing:
+        if not (positions := sorted(missing)):
             return
-        positions = sorted(missing)
         absent, pending = [texts[i] for i in positions], list[EncodedTexts]()
         try:
             for encoded in self.inner.stream(absent):
@@ -383,14 +368,12 @@ class CachedEncoder:
 
     def _save(self, texts: Sequence[str], encoded: Sequence[EncodedTexts]) -> None:
         positions = [i for each in encoded for i in each.positions]
-        if not positions:
-            return
-        if not self.cache.is_read_only:
+        if positions and not self.cache.is_read_only:
             vectors = np.concatenate([each.vectors for each in encoded])
             tokens = [count for each in encoded for count in each.tokens]
             chosen = [texts[i] for i in positions]
             self.cache.add(make_rows(self.cache.fingerprint, chosen, vectors, tokens))
-        elif not self.n_encoded:
+        elif positions and not self.n_encoded:
             LOGGER.warning(
                 "reffree: note: %s is read-only: what is encoded now is not kept", self.cache.path
             )
@@ -417,22 +400,22 @@ def fact_files(folder: Path) -> list[Path]:
     """List the facts that reffree wrote below a cache folder."""
     with cache_errors(folder):
         found = sorted(folder.glob(f"{FACTS}/*.json"))
-    return [path for path in found if re.fullmatch(r"[a-z]+-[^/]*\.json", path.name)]
+    return [path for path in found if re.match(r"[a-z]+-", path.name)]
 
 
 def choose_files(names: Iterable[str], paths: Sequence[Path]) -> list[Path]:
     """Find files by the names ``reffree cache ls`` shows; a unique beginning will do."""
-    chosen = []
+    by_name, chosen = {path.stem: path for path in paths}, []
     for name in names:
-        matching = [path for path in paths if path.stem.startswith(name)]
+        matching = [stem for stem in by_name if stem.startswith(name)]
+        matching = [name] if name in by_name else matching
         if not matching:
-            raise UnknownNameError("cache file", name, [path.stem for path in paths])
-        matching = [path for path in matching if path.stem == name] or matching
+            raise UnknownNameError("cache file", name, by_name)
         if len(matching) > 1:
-            expected = f"one of {', '.join(path.stem for path in matching)}"
+            expected = f"one of {', '.join(matching)}"
             found = f"{name!r}, with which several cache files begin"
             raise OptionError(found, expected=expected, remedy="write more of its name")
-        chosen += matching
+        chosen.append(by_name[matching[0]])
     return chosen
 
 
@@ -486,14 +469,3 @@ def remember(path: Path | None, facts: dict[str, Any]) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             with replacing(path) as temporary:
                 temporary.write_text(json.dumps(facts) + "\n", encoding="utf-8")
-
-
-def _read_only_address(path: Path) -> str:
-    """Name a file for reading alone.
-
-    A file without a log is whole, and SQLite then makes none to read it. Whoever can write there
-    may do so meanwhile: a row that changes under us fails its checksum.
-    """
-    logs = [Path(f"{path}{log}") for log in LOGS[1:]]
-    has_log = any(log.is_file() and log.stat().st_size for log in logs)
-    return f"{path.absolute().as_uri()}?mode=ro{'' if has_log else '&immutable=1'}"

@@ -243,18 +243,11 @@ def hub_folder(name: str, *, offline: bool, settings: ModelSettings) -> Path:
         raise UnknownNameError("encoder", name, ALIASES) from None
     except LocalEntryNotFoundError:
         at = "" if revision is None else f" --revision {revision}"
-        said, remedy = (
-            (
-                " (offline)",
-                f"download it on a machine with network access (hf download {model}{at}), or give "
-                "a folder",
-            )
-            if offline
-            else (
-                ", and the model hub does not answer",
-                "check the network, or give the path of a downloaded folder",
-            )
-        )
+        said, remedy = " (offline)", f"access (hf download {model}{at}), or give a folder"
+        remedy = f"download it on a machine with network {remedy}"
+        if not offline:
+            said = ", and the model hub does not answer"
+            remedy = "check the network, or give the path of a downloaded folder"
         ready = ", ".join(alias for alias in PACKAGED if is_installed(alias))
         near = [] if alias else difflib.get_close_matches(name, ALIASES, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
