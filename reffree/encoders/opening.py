@@ -7,11 +7,10 @@ only for the first text that is not cached.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
@@ -19,8 +18,8 @@ from typing import TYPE_CHECKING
 from reffree.encoders.address import is_endpoint, refuse_endpoint
 from reffree.encoders.base import EncodedTexts, Encoder, EncoderSpec
 from reffree.encoders.cache import CachedEncoder, EmbeddingCache, cache_path, fact_path, recall
-from reffree.encoders.device import RayCluster, device_names, parse_ray
-from reffree.encoders.models import ModelFolder, find_model
+from reffree.encoders.device import device_names, parse_ray
+from reffree.encoders.models import find_model
 from reffree.encoders.options import EncoderOptions, ModelSettings
 from reffree.util.atomic import cache_folder
 from reffree.util.errors import EncoderError, OptionError
@@ -45,8 +44,9 @@ def open_encoder(options: EncoderOptions, *, is_remote: bool = False) -> Encoder
     kept = None
     if options.is_cached:
         kept = Path(options.cache) if options.cache else cache_folder()
+    cluster = parse_ray(options.device)
     if is_endpoint(options.model):
-        if parse_ray(options.device):
+        if cluster:
             refuse_endpoint(options.model, "Ray's actors")
         missing = "expected it; run python -m pip install 'reffree[endpoint]'"
         require("httpx", lambda name: EncoderError(f"an endpoint: found no {name}; {missing}"))
@@ -58,7 +58,6 @@ def open_encoder(options: EncoderOptions, *, is_remote: bool = False) -> Encoder
         cache = EmbeddingCache(cache_path(kept, server.spec), server.spec)
         return CachedEncoder(lambda: server, cache, server.spec, rows_per_commit=1)
     settings, devices = options.model_settings, device_names(options.device)
-    cluster = parse_ray(options.device)
     folder = find_model(
         options.model, offline=options.offline, settings=settings, check_weights=False
     )
@@ -71,14 +70,25 @@ def open_encoder(options: EncoderOptions, *, is_remote: bool = False) -> Encoder
         folder = suit_devices(folder, settings, can)
     spec = folder.spec
     check_backend(settings, spec, devices)
-    open_model: Callable[[], Encoder] = partial(_open_model, folder, devices, settings, kept)
-    if cluster is not None:
-        open_model = partial(_open_in_actors, options, cluster, spec)
+
+    def open_model() -> Encoder:
+        if cluster is not None:
+            from reffree.encoders.ray_actors import RayEncoder
+
+            return RayEncoder(options, cluster, spec)
+        import torch
+
+        from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
+
+        how = {"is_replica": len(devices) > 1}
+        on = [torch.device(name) for name in devices]
+        replicas = [SentenceTransformerEncoder(folder, d, settings, kept, **how) for d in on]
+        return ReplicatedEncoder(replicas) if len(replicas) > 1 else replicas[0]
+
     if kept is None:
         return open_model()
     cache = EmbeddingCache(cache_path(kept, spec), spec)
-    facts = recall(fact_path(kept, "deviation", spec.fingerprint))
-    found = facts.get("cosine_deviation")
+    found = recall(fact_path(kept, "deviation", spec.fingerprint)).get("cosine_deviation")
     known = found if isinstance(found, float) else None
     return CachedEncoder(open_model, cache, replace(spec, deviation=known))
 
@@ -104,30 +114,6 @@ def check_backend(settings: ModelSettings, spec: EncoderSpec, devices: Sequence[
             expected="a transformer in float32",
             remedy="leave out backend",
         )
-
-
-def _open_model(
-    folder: ModelFolder, devices: Sequence[str], settings: ModelSettings, kept: Path | None
-) -> Encoder:
-    """Open a model on one device, or copies of it on several."""
-    import torch
-
-    from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
-
-    is_replica = len(devices) > 1
-    replicas = [
-        SentenceTransformerEncoder(
-            folder, torch.device(name), settings, kept, is_replica=is_replica
-        )
-        for name in devices
-    ]
-    return ReplicatedEncoder(replicas) if is_replica else replicas[0]
-
-
-def _open_in_actors(options: EncoderOptions, cluster: RayCluster, spec: EncoderSpec) -> Encoder:
-    from reffree.encoders.ray_actors import RayEncoder
-
-    return RayEncoder(options, cluster, spec)
 
 
 class ReplicatedEncoder:
