@@ -3,18 +3,23 @@
 On a CPU nothing is chosen: it computes in what the settings say, float32 by default. A CUDA card
 that has TF32 multiplies the matrices of float32 weights in it, which is several times as fast, and
 weights that are stored in half precision are computed in it. How far that moves the cosines of
-`probe.PROBE` is measured, remembered beside the cache, and part of the signature.
+`PROBE` is measured, remembered beside the cache, and part of the signature.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from importlib.util import find_spec
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from reffree.encoders.models import ModelFolder
 from reffree.encoders.options import ModelSettings
@@ -113,3 +118,41 @@ def tf32() -> Iterator[None]:
             before = _users.pop()
             if not _users:
                 matmul.allow_tf32 = before
+
+
+def _texts() -> tuple[str, ...]:
+    resource = files("reffree") / "resources" / "probe.json"
+    found: list[str] = json.loads(resource.read_text(encoding="utf-8"))
+    n = len(found)
+    openings = (" ".join(sentence.split()[:3]) for sentence in found)
+    pairs = (f"{found[i]} {found[(i + 5) % n]}" for i in range(n))
+    passages = (" ".join(found[(i + 3 * k) % n] for k in range(4)) for i in range(n))
+    return (*found, *openings, *pairs, *passages)
+
+
+PROBE = _texts()
+"""64 English texts of 3 to 60 words."""
+
+
+def cosine_deviation(found: NDArray[np.float32], expected: NDArray[np.float32]) -> float:
+    """Return the largest difference of the cosines of any two texts."""
+
+    def cosines(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
+        x = vectors.astype(np.float64)
+        lengths = np.linalg.norm(x, axis=1, keepdims=True)
+        x /= np.where(lengths > 0, lengths, 1)
+        return x @ x.T
+
+    return float(np.abs(cosines(found) - cosines(expected)).max())
+
+
+def one_digit_up(deviation: float) -> str:
+    """One digit that counts, upwards.
+
+    >>> one_digit_up(0.00034), one_digit_up(0.0101), one_digit_up(0.0)
+    ('4e-04', '2e-02', '0')
+    """
+    if deviation <= 0:
+        return "0"
+    power = math.floor(math.log10(deviation))
+    return f"{math.ceil(round(deviation / 10**power, 6)) * 10**power:.0e}"

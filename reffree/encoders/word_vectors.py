@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from reffree.encoders.base import encode_texts
-from reffree.encoders.loaders import LOADING_ERRORS
 from reffree.encoders.models import ModelFolder, find_model
 from reffree.encoders.options import DEFAULT_ENCODER
-from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
+from reffree.encoders.sentence_transformer import LOADING_ERRORS, SentenceTransformerEncoder
 from reffree.util.arrays import Floats
 from reffree.util.atomic import user_path
 from reffree.util.errors import EncoderError, InputError, Place, counted, first_line, shorten

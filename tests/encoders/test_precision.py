@@ -23,8 +23,14 @@ from reffree.encoders.device import (
 from reffree.encoders.models import find_model
 from reffree.encoders.opening import ReplicatedEncoder, open_encoder, shares
 from reffree.encoders.options import EncoderOptions, ModelSettings
-from reffree.encoders.precision import Abilities, abilities_of, suit_devices
-from reffree.encoders.probe import PROBE, cosine_deviation, one_digit_up
+from reffree.encoders.precision import (
+    PROBE,
+    Abilities,
+    abilities_of,
+    cosine_deviation,
+    one_digit_up,
+    suit_devices,
+)
 from reffree.util.errors import EncoderError, OptionError
 from tests.checkpoints import WORDS
 from tests.encoders.streams import CPU, encode, opened, spelt
