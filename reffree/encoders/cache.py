@@ -249,7 +249,7 @@ class EmbeddingCache(AbstractContextManager["EmbeddingCache"]):
             query = f"SELECT id, {COLUMNS} FROM v WHERE k IN ({','.join('?' * len(keys))})"
             found = []
             with self._lock, cache_errors(self.path):
-                for row_id, *columns in self._db.execute(query, list(keys)).fetchall():
+                for row_id, *columns in self._db.execute(query, list(keys)):
                     row = Row(*columns)
                     if row.is_intact(self.fingerprint):
                         found.append(row)
@@ -269,7 +269,7 @@ class EmbeddingCache(AbstractContextManager["EmbeddingCache"]):
             )
 
     def add(self, rows: Sequence[Row]) -> None:
-        """Add rows in one transaction, in place of damaged ones but never of intact ones."""
+        """Add rows in one transaction, in place of damaged ones if there were any."""
         if not rows:
             return
         with cache_errors(self.path), self._lock, self._db:
@@ -279,14 +279,8 @@ class EmbeddingCache(AbstractContextManager["EmbeddingCache"]):
             if found != self.dimension:
                 what = f"vectors of {self.dimension} numbers where the encoder gives {found}"
                 raise unusable_file(self.path, what)
-            for row_id in self.damaged:  # unless another process has mended them
-                query = f"SELECT {COLUMNS} FROM v WHERE id = ?"
-                there = self._db.execute(query, [row_id]).fetchone()
-                if there and not Row(*there).is_intact(self.fingerprint):
-                    self._db.execute("DELETE FROM v WHERE id = ?", [row_id])
-            self.damaged.clear()
-            insert = f"INSERT OR IGNORE INTO v ({COLUMNS}) VALUES (?, ?, ?, ?)"
-            self._db.executemany(insert, rows)
+            verb = "REPLACE" if self.damaged else "IGNORE"
+            self._db.executemany(f"INSERT OR {verb} INTO v ({COLUMNS}) VALUES (?, ?, ?, ?)", rows)
 
     def verify(self) -> Iterator[int]:
         """Check the file's structure and every row's checksum; yields rows checked so far."""

@@ -13,6 +13,7 @@ import importlib
 import io
 import json
 import logging
+import re
 import shutil
 import tempfile
 import threading
@@ -56,7 +57,6 @@ from reffree.encoders.batching import (
     tokeniser_of,
 )
 from reffree.encoders.cache import fact_path, recall, remember
-from reffree.encoders.device import device_slug
 from reffree.encoders.models import ModelFolder
 from reffree.encoders.options import ModelSettings
 from reffree.encoders.precision import (
@@ -134,7 +134,9 @@ class SentenceTransformerEncoder:
         is_shared = device.type == "cpu" and not is_alone
         self.share = share_threads() if is_shared else ThreadShare(1, 1)
         default = TOKENS_PER_BATCH[device.type] * self.share.threads
-        self._budget = fact_path(kept, "budget", folder.spec.fingerprint, device_slug(device))
+        card = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+        slug = re.sub(r"[^a-z0-9]+", "-", card.lower()).strip("-")  # one of all cards of a make
+        self._budget = fact_path(kept, "budget", folder.spec.fingerprint, slug)
         self.batch_tokens: int = settings.batch_tokens or (
             STATIC_TOKENS_PER_BATCH if is_static else default
         )
