@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -203,9 +203,7 @@ def tokeniser_of(model: SentenceTransformer, spec: EncoderSpec) -> Tokeniser:
 
 
 def plan_batches(
-    lengths: Sequence[int],
-    token_budget: int,
-    enough: int | None = None,
+    lengths: Sequence[int], token_budget: int, enough: int | None = None
 ) -> list[list[int]]:
     """Group positions so that each batch, padded, holds ``token_budget`` tokens at most.
 
@@ -303,8 +301,7 @@ def draw_ahead(items: Iterable[T], depth: int = READY_BATCHES) -> Generator[T, N
                 future.cancel()
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadShare:
+class ThreadShare(NamedTuple):
     """How the threads that torch may use are shared out."""
 
     workers: int
@@ -358,17 +355,15 @@ def queue_ahead(
             under_way.append((item, begin(item)))
         except (RuntimeError, IndexError) as error:
             # Its frames hold memory of the device, and it is raised in its turn, after all before.
-            under_way.append((item, partial(_raise, error.with_traceback(None))))
+            failed: Future[R] = Future()
+            failed.set_exception(error.with_traceback(None))
+            under_way.append((item, failed.result))
             while under_way:  # who splits a batch that was too large does so before the next
                 yield under_way.popleft()
         if len(under_way) >= depth:
             yield under_way.popleft()
     while under_way:
         yield under_way.popleft()
-
-
-def _raise(error: Exception) -> Any:  # noqa: ANN401  (returns nothing)
-    raise error
 
 
 def _workers(share: ThreadShare) -> ThreadPoolExecutor:
