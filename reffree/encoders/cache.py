@@ -22,7 +22,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,8 @@ from numpy.typing import NDArray
 from reffree.encoders.base import EncodedTexts, Encoder, EncoderSpec
 from reffree.util.atomic import replacing
 from reffree.util.errors import CacheError, OptionError, UnknownNameError, counted
+
+T = TypeVar("T", int, float)
 
 LOGGER = logging.getLogger(__name__)
 
@@ -447,13 +449,13 @@ def fact_path(folder: Path | None, kind: str, *key: str) -> Path | None:
     return None if folder is None else folder / FACTS / f"{kind}-{digest}.json"
 
 
-def recall(path: Path | None) -> dict[str, Any]:
-    """Read a file of facts; empty where there is none that is readable."""
+def recall(path: Path | None, name: str, kind: type[T], most: float) -> T | None:
+    """Read a number from a file of facts; None where there is none that can be."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8")) if path else {}
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+        found = json.loads(path.read_text(encoding="utf-8"))[name] if path else None
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None
+    return found if type(found) is kind and 0 <= found <= most else None
 
 
 def remember(path: Path | None, facts: dict[str, Any]) -> None:

@@ -107,8 +107,8 @@ class EndpointEncoder:
     @cached_property
     def spec(self) -> EncoderSpec:
         """What fixes the vectors, as far as one can know; the first time, the server is asked."""
-        dimension = recall(self._facts).get("dimension")
-        if type(dimension) is not int or dimension <= 0:
+        dimension = recall(self._facts, "dimension", int, LIMITS["dimension"])
+        if not dimension:
             try:
                 dimension = self._vectors([PROBE]).shape[1]
             except _Refused as refused:

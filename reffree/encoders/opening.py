@@ -88,8 +88,8 @@ def open_encoder(options: EncoderOptions, *, is_remote: bool = False) -> Encoder
     if kept is None:
         return open_model()
     cache = EmbeddingCache(cache_path(kept, spec), spec)
-    found = recall(fact_path(kept, "deviation", spec.fingerprint)).get("cosine_deviation")
-    known = found if isinstance(found, float) else None
+    path = fact_path(kept, "deviation", spec.fingerprint)
+    known = recall(path, "cosine_deviation", float, 2)
     return CachedEncoder(open_model, cache, replace(spec, deviation=known))
 
 

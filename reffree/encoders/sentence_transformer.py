@@ -137,12 +137,11 @@ class SentenceTransformerEncoder:
         card = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
         slug = re.sub(r"[^a-z0-9]+", "-", card.lower()).strip("-")  # one of all cards of a make
         self._budget = fact_path(kept, "budget", folder.spec.fingerprint, slug)
-        self.batch_tokens: int = settings.batch_tokens or (
-            STATIC_TOKENS_PER_BATCH if is_static else default
+        self.batch_tokens: int = (
+            settings.batch_tokens
+            or recall(self._budget, "batch_tokens", int, LARGEST_BUDGET)  # fitted before
+            or (STATIC_TOKENS_PER_BATCH if is_static else default)
         )
-        found = recall(self._budget).get("batch_tokens")
-        if settings.batch_tokens is None and type(found) is int and 0 < found <= LARGEST_BUDGET:
-            self.batch_tokens = found  # fitted into memory before
         enough = None if is_static else ENOUGH_TOKENS.get(device.type)
         self.enough = enough and enough * self.share.threads
 
@@ -153,11 +152,9 @@ class SentenceTransformerEncoder:
         if not (self.is_queued and is_reduced(self.folder)):
             return spec
         path = fact_path(self.kept, "deviation", spec.fingerprint)
-        found = recall(path).get("cosine_deviation")
-        if not (isinstance(found, float) and 0 <= found <= 2):
-            found = self._measure_deviation()
-            if found is not None:
-                remember(path, {"cosine_deviation": found})
+        found = recall(path, "cosine_deviation", float, 2)
+        if found is None and (found := self._measure_deviation()) is not None:
+            remember(path, {"cosine_deviation": found})
         return replace(spec, deviation=found)
 
     def _measure_deviation(self) -> float | None:
@@ -251,10 +248,7 @@ class SentenceTransformerEncoder:
         return [batch_of(reads, self._tokeniser) for reads in parts]
 
     def _compute(self, batch: Batch) -> Matrix:
-        if self.is_queued:
-            return self._begin(batch)()
-        vectors: Matrix = self._vectors(batch.features).cpu().numpy()
-        return vectors
+        return self._begin(batch)()
 
     def _begin(self, batch: Batch) -> Callable[[], Matrix]:
         """Queue a batch on the device; returns what waits for its vectors.
