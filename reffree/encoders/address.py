@@ -67,17 +67,18 @@ def parse_address(name: str) -> Address:
         host.encode("idna")
     except ValueError:
         raise _refusal("", "a host or a port that is none") from None
-    if parts.username is not None or parts.password is not None:
-        raise _refusal(host, "a user or a password in it")
-    if "?" in name:
-        raise _refusal(host, "a question mark, and what may be a key behind it")
-    if not host or _UNPRINTED.search(name):
-        raise _refusal(host, "no host, or with spaces")
-    if any(key in name for key in _keys().values() if len(key) >= SHORTEST_SECRET):
-        raise _refusal(host, "the environment's key in it")
-    if not _MODEL.fullmatch(parts.fragment):
-        model = "signs that no model's name has" if parts.fragment else "no model"
-        raise _refusal(host, f"{model} behind #")
+    wrong = {
+        "a user or a password in it": parts.username is not None or parts.password is not None,
+        "a question mark, and what may be a key behind it": "?" in name,
+        "no host, or with spaces": not host or _UNPRINTED.search(name),
+        "the environment's key in it": any(
+            key in name for key in _keys().values() if len(key) >= SHORTEST_SECRET
+        ),
+        "no model behind #": not parts.fragment,
+        "signs that no model's name has behind #": not _MODEL.fullmatch(parts.fragment),
+    }
+    if found := [what for what, is_so in wrong.items() if is_so]:
+        raise _refusal(host, found[0])
     name = f"[{host}]" if ":" in host else host
     path = parts.path.rstrip("/").removesuffix("/embeddings")
     url = f"{parts.scheme.lower()}://{name}{'' if port is None else f':{port}'}{path}"
