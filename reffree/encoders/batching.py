@@ -77,10 +77,9 @@ class Tokeniser:
 
     def pieces(self, words: Sequence[str]) -> list[list[int | None]]:
         """Return the tokens of each word, special ones left out; None is the unknown one."""
-        if callable(self.tokenizer):
-            unknown = self.tokenizer.unk_token_id
-        else:
-            unknown = self.tokenizer.token_to_id("<unk>")
+        tokenizer = self.tokenizer
+        is_plain = not callable(tokenizer)
+        unknown = tokenizer.token_to_id("<unk>") if is_plain else tokenizer.unk_token_id
         ids = self._ids([*words], is_special=False)
         return [[None if one == unknown else one for one in each] for each in ids]
 
@@ -158,10 +157,7 @@ class BagsOfTokens(Tokeniser):
         full = [self.prompt + text for text in texts]
         encodings = self.tokenizer.encode_batch_fast(full, add_special_tokens=False)
         bags = [np.asarray(encoding.ids, dtype=np.int32) for encoding in encodings]
-        return [
-            Read(position, len(bag), len(bag), bag)
-            for position, bag in zip(positions, bags, strict=True)
-        ]
+        return [Read(p, len(bag), len(bag), bag) for p, bag in zip(positions, bags, strict=True)]
 
     def collate(self, reads: Sequence[Read]) -> Features:
         """Put all bags into one row, and say where each begins."""
@@ -181,17 +177,12 @@ def tokeniser_of(model: SentenceTransformer, spec: EncoderSpec) -> Tokeniser:
     short, long = "A b.", "Of bees, 3 " * (spec.max_length or 8)
     expected = own.collate(own.read([0, 1], [short, long]))
     others = {k: v for k, v in expected.items() if not isinstance(v, torch.Tensor)}
-    once: Tokeniser
+    once = own
     if callable(tokenizer):
-        if tokenizer.pad_token_id is None or others.get("modality") != "text":
-            return own
-        once = TokenisedOnce(model, spec, others)
+        if tokenizer.pad_token_id is not None and others.get("modality") == "text":
+            once = TokenisedOnce(model, spec, others)
     elif hasattr(tokenizer, "encode_batch_fast") and not others:
         once = BagsOfTokens(model, spec)
-    else:
-        return own
-    if MASK not in expected and "offsets" not in expected:
-        return own  # such as texts packed into one row for flash attention
     found = once.collate(once.read([0, 1], [short, long]))
     is_equal = found.keys() == expected.keys() and all(
         found[name].dtype == value.dtype and torch.equal(found[name], value)
