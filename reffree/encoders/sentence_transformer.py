@@ -20,13 +20,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import (
-    AbstractContextManager,
-    closing,
-    contextmanager,
-    nullcontext,
-    redirect_stderr,
-)
+from contextlib import closing, contextmanager, nullcontext, redirect_stderr
 from dataclasses import replace
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -39,6 +33,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
+from reffree.encoders import precision
 from reffree.encoders.aliases import PACKAGED, packaged_folder
 from reffree.encoders.base import EncodedTexts, EncoderSpec
 from reffree.encoders.batching import (
@@ -59,15 +54,7 @@ from reffree.encoders.batching import (
 from reffree.encoders.cache import fact_path, recall, remember
 from reffree.encoders.models import ModelFolder
 from reffree.encoders.options import ModelSettings
-from reffree.encoders.precision import (
-    PROBE,
-    check_type,
-    cosine_deviation,
-    in_float32,
-    is_reduced,
-    one_digit_up,
-    tf32,
-)
+from reffree.encoders.precision import PROBE
 from reffree.util.errors import EncoderError, first_line, shorten
 from reffree.util.optional import missing_packages
 
@@ -121,10 +108,7 @@ class SentenceTransformerEncoder:
         On devices other than the CPU, and for a replica beside others, one batch is computed behind
         the other, a few of them queued; on a CPU several side by side.
         """
-        self.folder = folder
-        self.device = device
-        self.settings = settings
-        self.kept = kept
+        self.folder, self.device, self.settings, self.kept = folder, device, settings, kept
         self.is_compiled = settings.backend == "compile"
         is_spread = settings.device_map is not None
         is_static = folder.loader == "static"
@@ -149,7 +133,7 @@ class SentenceTransformerEncoder:
     def spec(self) -> EncoderSpec:
         """What fixes the vectors; how far off reduced ones are is measured for it."""
         spec = self.folder.spec
-        if not (self.is_queued and is_reduced(self.folder)):
+        if not (self.is_queued and precision.is_reduced(self.folder)):
             return spec
         path = fact_path(self.kept, "deviation", spec.fingerprint)
         found = recall(path, "cosine_deviation", float, 2)
@@ -159,7 +143,9 @@ class SentenceTransformerEncoder:
 
     def _measure_deviation(self) -> float | None:
         """Hold vectors against float32's; None where that does not fit into the device's memory."""
-        plain = SentenceTransformerEncoder(in_float32(self.folder), self.device, self.settings)
+        plain = SentenceTransformerEncoder(
+            precision.in_float32(self.folder), self.device, self.settings
+        )
         try:
             vectors = []
             for encoder in (self, plain):
@@ -171,11 +157,16 @@ class SentenceTransformerEncoder:
             if isinstance(cause, Exception) and is_out_of_memory(cause):
                 return None
             raise error if isinstance(error, EncoderError) else self._failure(error) from cause
-        found = cosine_deviation(*vectors)
+        found = precision.cosine_deviation(*vectors)
         LOGGER.warning(
             "reffree: note: encoder %r computes in %s, which moves cosines of %d texts by %s at "
             "most; dtype=float32 is exact.",
-            *(self.folder.spec.name, self.folder.spec.dtype, len(PROBE), one_digit_up(found)),
+            *(
+                self.folder.spec.name,
+                self.folder.spec.dtype,
+                len(PROBE),
+                precision.one_digit_up(found),
+            ),
         )
         return found
 
@@ -284,7 +275,10 @@ class SentenceTransformerEncoder:
             else value
             for name, value in features.items()
         }
-        with torch.inference_mode(), tf32() if self.folder.spec.dtype == "tf32" else nullcontext():
+        with (
+            torch.inference_mode(),
+            precision.tf32() if self.folder.spec.dtype == "tf32" else nullcontext(),
+        ):
             if self.is_queued and MASK in there and not is_padded:
                 mask, (first, *others) = there.pop(MASK), model
                 there = {**first(there), MASK: mask}
@@ -312,7 +306,7 @@ class SentenceTransformerEncoder:
 
     @cached_property
     def _model(self) -> SentenceTransformer:
-        check_type(self.folder.spec.dtype, self.device)
+        precision.check_type(self.folder.spec.dtype, self.device)
         offload = Path(tempfile.mkdtemp(prefix="reffree-offload-"))
         weakref.finalize(self, shutil.rmtree, offload, ignore_errors=True)
         try:
@@ -324,8 +318,7 @@ class SentenceTransformerEncoder:
         return model
 
     def _failure(self, error: Exception) -> EncoderError:
-        spec = self.folder.spec
-        remedy = "try another encoder, device"
+        spec, remedy = self.folder.spec, "try another encoder, device"
         if self.is_compiled or spec.attention != "auto":
             remedy = f"leave out {'backend' if self.is_compiled else 'attention'}"
         return EncoderError(
@@ -391,7 +384,7 @@ def _load_pooled(
 
     spec = folder.spec
     files: dict[str, Any] = {"local_files_only": True, "trust_remote_code": spec.code == "trusted"}
-    parsed_once: AbstractContextManager[Any] = nullcontext()
+    parsed_once: Any = nullcontext()
     if spec.weights == "gguf":
         files["gguf_file"] = PACKAGED["smollm2"].weights
         # transformers asks the same of the file again and again: a third of the time to load.
