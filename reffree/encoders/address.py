@@ -17,7 +17,6 @@ from reffree.util.errors import EncoderError, OptionError, shorten
 KEY_VARIABLE = "REFFREE_API_KEY"
 OPENAI_VARIABLE = "OPENAI_API_KEY"
 OPENAI_HOST = "api.openai.com"
-LOOPBACK_NAMES = ("localhost", "localhost.")
 SHORTEST_SECRET = 8
 """Signs; a shorter word, such as "token", may stand in an address by chance."""
 
@@ -42,12 +41,10 @@ class Address:
     @property
     def is_loopback(self) -> bool:
         """Whether it is this machine."""
-        if self.host in LOOPBACK_NAMES:
-            return True
         try:
             return ip_address(self.host).is_loopback
         except ValueError:
-            return False
+            return self.host in ("localhost", "localhost.")
 
     def __str__(self) -> str:
         return f"{self.url}#{self.model}"
@@ -70,17 +67,18 @@ def parse_address(name: str) -> Address:
         host.encode("idna")
     except ValueError:
         raise _refusal("", "a host or a port that is none") from None
-    if parts.username is not None or parts.password is not None:
-        raise _refusal(host, "a user or a password in it")
-    if "?" in name:
-        raise _refusal(host, "a question mark, and what may be a key behind it")
-    if not host or _UNPRINTED.search(name):
-        raise _refusal(host, "no host, or with spaces")
-    if any(key in name for key in _keys() if len(key) >= SHORTEST_SECRET):
-        raise _refusal(host, "the environment's key in it")
-    if not _MODEL.fullmatch(parts.fragment):
-        model = "signs that no model's name has" if parts.fragment else "no model"
-        raise _refusal(host, f"{model} behind #")
+    wrong = {
+        "a user or a password in it": parts.username is not None or parts.password is not None,
+        "a question mark, and what may be a key behind it": "?" in name,
+        "no host, or with spaces": not host or _UNPRINTED.search(name),
+        "the environment's key in it": any(
+            key in name for key in _keys().values() if len(key) >= SHORTEST_SECRET
+        ),
+        "no model behind #": not parts.fragment,
+        "signs that no model's name has behind #": not _MODEL.fullmatch(parts.fragment),
+    }
+    if found := [what for what, is_so in wrong.items() if is_so]:
+        raise _refusal(host, found[0])
     name = f"[{host}]" if ":" in host else host
     path = parts.path.rstrip("/").removesuffix("/embeddings")
     url = f"{parts.scheme.lower()}://{name}{'' if port is None else f':{port}'}{path}"
@@ -92,40 +90,38 @@ def api_key(address: Address) -> str | None:
 
     ``REFFREE_API_KEY`` is for every endpoint; ``OPENAI_API_KEY`` goes to OpenAI's own host alone.
     """
-    names = [KEY_VARIABLE, *([OPENAI_VARIABLE] if address.host == OPENAI_HOST else [])]
-    for name in names:
-        key = os.environ.get(name, "").strip()
-        if key and not _HEADER.fullmatch(key):
-            raise EncoderError(
-                f"{name}: found spaces or other signs that no key has; expected one word of "
-                "letters, digits and punctuation; set it again, without quotation marks"
-            )
-        if key:
-            return key
-    return None
+    keys = _keys()
+    name = KEY_VARIABLE
+    if name not in keys and address.host == OPENAI_HOST:
+        name = OPENAI_VARIABLE
+    key = keys.get(name)
+    if key and not _HEADER.fullmatch(key):
+        raise EncoderError(
+            f"{name}: found spaces or other signs that no key has; expected one word of "
+            "letters, digits and punctuation; set it again, without quotation marks"
+        )
+    return key
 
 
 def without_key(text: str) -> str:
     """Blot the environment's keys out of what others have said."""
-    for key in _keys():
+    for key in _keys().values():
         text = text.replace(key, "[key]")
     return text
 
 
 def refuse_endpoint(name: str | None, what: str) -> None:
     """Refuse an endpoint where a model's own files are needed, or many would ask at once."""
-    if is_endpoint(name):
-        assert name is not None
-        address = parse_address(name)
+    if name is not None and is_endpoint(name):
         raise EncoderError(
-            f"encoder {shorten(str(address), 200)!r}: found an endpoint for {what}; expected a "
-            "model that is loaded here; choose an alias, a folder or a hub id"
+            f"encoder {shorten(str(parse_address(name)), 200)!r}: found an endpoint for {what}; "
+            "expected a model that is loaded here; choose an alias, a folder or a hub id"
         )
 
 
-def _keys() -> list[str]:
-    values = (os.environ.get(name, "").strip() for name in (KEY_VARIABLE, OPENAI_VARIABLE))
-    return [key for key in values if key]
+def _keys() -> dict[str, str]:
+    keys = {name: os.environ.get(name, "").strip() for name in (KEY_VARIABLE, OPENAI_VARIABLE)}
+    return {name: key for name, key in keys.items() if key}
 
 
 def _refusal(host: str, found: str) -> OptionError:

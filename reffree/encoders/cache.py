@@ -18,11 +18,11 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,8 @@ from numpy.typing import NDArray
 from reffree.encoders.base import EncodedTexts, Encoder, EncoderSpec
 from reffree.util.atomic import replacing
 from reffree.util.errors import CacheError, OptionError, UnknownNameError, counted
+
+T = TypeVar("T", int, float)
 
 LOGGER = logging.getLogger(__name__)
 
@@ -40,7 +42,6 @@ APPLICATION_ID = 0x52464652
 KEYS_PER_QUERY = 500
 ROWS_PER_COMMIT = 512
 BUSY_SECONDS = 60
-KEY_BYTES = 32
 LOGS = ("", "-wal", "-shm", "-journal")
 EMBEDDINGS, FACTS = "embeddings", "facts"
 GRAPHS = f"graphs/*-{'[0-9a-f]' * 24}"
@@ -61,6 +62,11 @@ FILE_INTACT = {
 }
 """SQLite's primary result codes that say nothing against the file itself."""
 
+NO_ROOM = (
+    "expected a local disk with room and a folder that can be written; free space or rights, "
+    "choose another folder with --cache DIR, or pass --cache off"
+)
+
 
 class Row(NamedTuple):
     """What is stored for a text; the text itself is not."""
@@ -72,16 +78,13 @@ class Row(NamedTuple):
 
     def is_intact(self, fingerprint: str) -> bool:
         """Whether this is a whole row of this encoder as it was written."""
-        kinds = (bytes, bytes, int)
-        return (
-            all(map(isinstance, self[:3], kinds))
-            and row_checksum(fingerprint, *self[:3]) == self.checksum
-        )
+        is_whole = all(map(isinstance, self[:3], (bytes, bytes, int)))
+        return is_whole and row_checksum(fingerprint, *self[:3]) == self.checksum
 
 
 def text_key(text: str) -> bytes:
     """Hash the exact text: two texts that differ in one byte have two rows."""
-    return hashlib.blake2b(text.encode(), digest_size=KEY_BYTES).digest()
+    return hashlib.blake2b(text.encode(), digest_size=32).digest()
 
 
 def row_checksum(fingerprint: str, key: bytes, blob: bytes, tokens: int) -> bytes:
@@ -95,12 +98,7 @@ def row_checksum(fingerprint: str, key: bytes, blob: bytes, tokens: int) -> byte
 def make_rows(
     fingerprint: str, texts: Sequence[str], vectors: NDArray[np.float32], tokens: Sequence[int]
 ) -> list[Row]:
-    """Make rows of an encoder's output; NaN and infinity are never stored."""
-    if not np.isfinite(vectors).all():
-        raise CacheError(
-            "found NaN or infinity among the vectors to cache; expected finite numbers; use "
-            "another encoder or device"
-        )
+    """Make rows of an encoder's output, which has no NaN and no infinity."""
     rows = []
     for text, vector, count in zip(texts, vectors, tokens, strict=True):
         key, blob = text_key(text), np.ascontiguousarray(vector, dtype="<f4").tobytes()
@@ -128,19 +126,12 @@ def cache_errors(path: Path) -> Iterator[None]:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)
         if code & 0xFF not in FILE_INTACT:
             raise unusable_file(path, f"a damaged or foreign file ({error})") from error
-        raise _unwritable(path, str(error)) from error
+        raise CacheError(f"{path}: {error}; {NO_ROOM}") from error
     except OSError as error:
-        raise _unwritable(path, error.strerror or str(error)) from error
+        raise CacheError(f"{path}: {error.strerror or error}; {NO_ROOM}") from error
 
 
-def _unwritable(path: Path, found: str) -> CacheError:
-    return CacheError(
-        f"{path}: {found}; expected a local disk with room and a folder that can be written; free "
-        "space or rights, choose another folder with --cache DIR, or pass --cache off"
-    )
-
-
-class EmbeddingCache:
+class EmbeddingCache(AbstractContextManager["EmbeddingCache"]):
     """One encoder's vectors in a file."""
 
     def __init__(self, path: Path, spec: EncoderSpec | None = None) -> None:
@@ -161,8 +152,13 @@ class EmbeddingCache:
             # SQLite writes logs beside the file, too.
             is_writable = os.access(path, **how) and os.access(path.parent, **how)
             self.is_read_only = path.is_file() and not is_writable
+            # Without a log a file is whole, and SQLite makes none to read it. Whoever can write
+            # there may do so meanwhile: a row that changes under us fails its checksum.
+            logs = [Path(f"{path}{log}") for log in LOGS[1:]]
+            has_log = any(log.is_file() and log.stat().st_size for log in logs)
+            reading = f"{path.absolute().as_uri()}?mode=ro{'' if has_log else '&immutable=1'}"
             self._db = sqlite3.connect(
-                _read_only_address(path) if self.is_read_only else path,
+                reading if self.is_read_only else path,
                 timeout=BUSY_SECONDS,
                 isolation_level=None,
                 check_same_thread=False,  # the lock keeps threads apart
@@ -175,6 +171,7 @@ class EmbeddingCache:
                 raise
 
     def _open(self, spec: EncoderSpec | None) -> None:
+        """Refuse a file that is not reffree's, or not of this encoder; lay out an empty one."""
         # A flipped bit can make text of a blob: a damaged row, not an unreadable file.
         self._db.text_factory = lambda raw: raw.decode(errors="replace")
         self._db.execute("PRAGMA synchronous = NORMAL")
@@ -209,7 +206,8 @@ class EmbeddingCache:
                 if "locked" not in str(error) or time.monotonic() > deadline:
                     raise
                 time.sleep(0.01)
-        with self._transaction():
+        with self._lock, self._db:  # all or nothing, also when interrupted
+            self._db.execute("BEGIN IMMEDIATE")
             if self._value("SELECT count(*) FROM sqlite_schema"):
                 return
             for statement in LAYOUT:
@@ -222,19 +220,6 @@ class EmbeddingCache:
         """Return the first value that a query finds; None where there is none."""
         found = self._db.execute(query).fetchone()
         return None if found is None else found[0]
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        """All or nothing, also when interrupted."""
-        with self._lock:
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-            except BaseException:
-                if self._db.in_transaction:  # a full disk has already undone it
-                    self._db.execute("ROLLBACK")
-                raise
-            self._db.execute("COMMIT")
 
     @property
     def dimension(self) -> int | None:
@@ -260,7 +245,7 @@ class EmbeddingCache:
             query = f"SELECT id, {COLUMNS} FROM v WHERE k IN ({','.join('?' * len(keys))})"
             found = []
             with self._lock, cache_errors(self.path):
-                for row_id, *columns in self._db.execute(query, list(keys)).fetchall():
+                for row_id, *columns in self._db.execute(query, list(keys)):
                     row = Row(*columns)
                     if row.is_intact(self.fingerprint):
                         found.append(row)
@@ -280,23 +265,18 @@ class EmbeddingCache:
             )
 
     def add(self, rows: Sequence[Row]) -> None:
-        """Add rows in one transaction, in place of damaged ones but never of intact ones."""
+        """Add rows in one transaction, in place of damaged ones if there were any."""
         if not rows:
             return
-        with cache_errors(self.path), self._transaction():
+        with cache_errors(self.path), self._lock, self._db:
+            self._db.execute("BEGIN IMMEDIATE")
             found = len(rows[0].blob) // 4
             self._db.execute("INSERT OR IGNORE INTO meta VALUES ('dimension', ?)", [str(found)])
             if found != self.dimension:
                 what = f"vectors of {self.dimension} numbers where the encoder gives {found}"
                 raise unusable_file(self.path, what)
-            for row_id in self.damaged:  # unless another process has mended them
-                query = f"SELECT {COLUMNS} FROM v WHERE id = ?"
-                there = self._db.execute(query, [row_id]).fetchone()
-                if there and not Row(*there).is_intact(self.fingerprint):
-                    self._db.execute("DELETE FROM v WHERE id = ?", [row_id])
-            self.damaged.clear()
-            insert = f"INSERT OR IGNORE INTO v ({COLUMNS}) VALUES (?, ?, ?, ?)"
-            self._db.executemany(insert, rows)
+            verb = "REPLACE" if self.damaged else "IGNORE"
+            self._db.executemany(f"INSERT OR {verb} INTO v ({COLUMNS}) VALUES (?, ?, ?, ?)", rows)
 
     def verify(self) -> Iterator[int]:
         """Check the file's structure and every row's checksum; yields rows checked so far."""
@@ -317,12 +297,8 @@ class EmbeddingCache:
             )
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Let go of the file, as at the end of a context."""
         self._db.close()
-
-    def __enter__(self) -> Self:
-        """Use as a context that closes the file."""
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
@@ -361,9 +337,8 @@ class CachedEncoder:
         for encoded in self.cache.get(texts):
             missing.difference_update(encoded.positions)
             yield encoded
-        if not missing:
+        if not (positions := sorted(missing)):
             return
-        positions = sorted(missing)
         absent, pending = [texts[i] for i in positions], list[EncodedTexts]()
         try:
             for encoded in self.inner.stream(absent):
@@ -383,14 +358,12 @@ class CachedEncoder:
 
     def _save(self, texts: Sequence[str], encoded: Sequence[EncodedTexts]) -> None:
         positions = [i for each in encoded for i in each.positions]
-        if not positions:
-            return
-        if not self.cache.is_read_only:
+        if positions and not self.cache.is_read_only:
             vectors = np.concatenate([each.vectors for each in encoded])
             tokens = [count for each in encoded for count in each.tokens]
             chosen = [texts[i] for i in positions]
             self.cache.add(make_rows(self.cache.fingerprint, chosen, vectors, tokens))
-        elif not self.n_encoded:
+        elif positions and not self.n_encoded:
             LOGGER.warning(
                 "reffree: note: %s is read-only: what is encoded now is not kept", self.cache.path
             )
@@ -417,22 +390,22 @@ def fact_files(folder: Path) -> list[Path]:
     """List the facts that reffree wrote below a cache folder."""
     with cache_errors(folder):
         found = sorted(folder.glob(f"{FACTS}/*.json"))
-    return [path for path in found if re.fullmatch(r"[a-z]+-[^/]*\.json", path.name)]
+    return [path for path in found if re.match(r"[a-z]+-", path.name)]
 
 
 def choose_files(names: Iterable[str], paths: Sequence[Path]) -> list[Path]:
     """Find files by the names ``reffree cache ls`` shows; a unique beginning will do."""
-    chosen = []
+    by_name, chosen = {path.stem: path for path in paths}, []
     for name in names:
-        matching = [path for path in paths if path.stem.startswith(name)]
+        matching = [stem for stem in by_name if stem.startswith(name)]
+        matching = [name] if name in by_name else matching
         if not matching:
-            raise UnknownNameError("cache file", name, [path.stem for path in paths])
-        matching = [path for path in matching if path.stem == name] or matching
+            raise UnknownNameError("cache file", name, by_name)
         if len(matching) > 1:
-            expected = f"one of {', '.join(path.stem for path in matching)}"
+            expected = f"one of {', '.join(matching)}"
             found = f"{name!r}, with which several cache files begin"
             raise OptionError(found, expected=expected, remedy="write more of its name")
-        chosen += matching
+        chosen.append(by_name[matching[0]])
     return chosen
 
 
@@ -470,13 +443,13 @@ def fact_path(folder: Path | None, kind: str, *key: str) -> Path | None:
     return None if folder is None else folder / FACTS / f"{kind}-{digest}.json"
 
 
-def recall(path: Path | None) -> dict[str, Any]:
-    """Read a file of facts; empty where there is none that is readable."""
+def recall(path: Path | None, name: str, kind: type[T], most: float) -> T | None:
+    """Read a number from a file of facts; None where there is none that can be."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8")) if path else {}
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+        found = json.loads(path.read_text(encoding="utf-8"))[name] if path else None
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None
+    return found if type(found) is kind and 0 <= found <= most else None
 
 
 def remember(path: Path | None, facts: dict[str, Any]) -> None:
@@ -486,14 +459,3 @@ def remember(path: Path | None, facts: dict[str, Any]) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             with replacing(path) as temporary:
                 temporary.write_text(json.dumps(facts) + "\n", encoding="utf-8")
-
-
-def _read_only_address(path: Path) -> str:
-    """Name a file for reading alone.
-
-    A file without a log is whole, and SQLite then makes none to read it. Whoever can write there
-    may do so meanwhile: a row that changes under us fails its checksum.
-    """
-    logs = [Path(f"{path}{log}") for log in LOGS[1:]]
-    has_log = any(log.is_file() and log.stat().st_size for log in logs)
-    return f"{path.absolute().as_uri()}?mode=ro{'' if has_log else '&immutable=1'}"

@@ -56,9 +56,7 @@ def parse_ray(device: object) -> RayCluster | None:
     RayCluster(address='10.0.0.1:6379', actors=4)
     """
     found = RAY.fullmatch(device) if isinstance(device, str) else None
-    if found is None:
-        return None
-    return RayCluster(found["address"], int(found["actors"]) if found["actors"] else None)
+    return found and RayCluster(found["address"], int(found["actors"] or 0) or None)
 
 
 def device_names(device: str) -> list[str]:
@@ -78,16 +76,11 @@ def device_names(device: str) -> list[str]:
     return [f"cuda:{i}" for i in range(n_devices)]
 
 
-def choose_devices(device: str) -> list[torch.device]:
-    """Return the devices that a name stands for, for torch."""
-    import torch
-
-    return [torch.device(name) for name in device_names(device)]
-
-
 def choose_device(device: str = "auto") -> torch.device:
     """Return the device for what is computed on one: of several the first."""
-    return choose_devices(device)[0]
+    import torch
+
+    return torch.device(device_names(device)[0])
 
 
 def may_have_card() -> bool:
@@ -104,11 +97,11 @@ def _device_name(name: str) -> str:
     if name == "auto":
         is_metal = torch.backends.mps.is_available()
         name = "cuda" if torch.cuda.is_available() else "mps" if is_metal else "cpu"
-    index = int(name.partition(":")[2] or 0)
-    if name.startswith("cuda") and index >= torch.cuda.device_count():
+    index, n_cards = int(name.partition(":")[2] or 0), torch.cuda.device_count()
+    if name.startswith("cuda") and index >= n_cards:
         raise EncoderError(
-            f"device {name!r}: found {torch.cuda.device_count()} CUDA devices; expected at least "
-            f"{index + 1}; use --device cpu, or install a CUDA build of torch"
+            f"device {name!r}: found {n_cards} CUDA devices; expected at least {index + 1}; use "
+            "--device cpu, or install a CUDA build of torch"
         )
     if name == "mps" and not torch.backends.mps.is_available():
         raise EncoderError(
@@ -116,15 +109,5 @@ def _device_name(name: str) -> str:
         )
     if name == "cuda" and int(os.environ.get("WORLD_SIZE", "1")) > 1:
         # One of a launcher's processes: the card that accelerate gives it.
-        return f"cuda:{int(os.environ.get('LOCAL_RANK', '0')) % torch.cuda.device_count()}"
+        return f"cuda:{int(os.environ.get('LOCAL_RANK', '0')) % n_cards}"
     return name
-
-
-def device_slug(device: torch.device) -> str:
-    """Name a device for files; CUDA devices of the same make have one name."""
-    name = device.type
-    if name == "cuda":
-        from torch.cuda import get_device_name
-
-        name = get_device_name(device)
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")

@@ -9,7 +9,7 @@ import struct
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Unpack
@@ -21,14 +21,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from reffree.data.corpus import Corpus, Document
 from reffree.data.filter import FilteredCorpus, filter_units
+from reffree.encoders.aliases import unread_units
 from reffree.encoders.base import Encoder, EncoderSpec, encode_texts
 from reffree.encoders.device import device_names
-from reffree.encoders.languages import unread_units
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.util.arrays import check_finite, to_plain_floats
 from reffree.util.bounds import check_limit
 from reffree.util.declare import declared
-from reffree.util.errors import InputError, OptionError, Place
+from reffree.util.errors import OptionError, Place, mistake
 from reffree.util.progress import Progress, no_progress
 
 BROKEN = (
@@ -68,12 +68,6 @@ def unit_texts(units: Sequence[str], context: int = 0) -> list[str]:
     >>> unit_texts(["Yes.", "Bees dance.", "Why?"], context=1)
     ['Yes. Bees dance.', 'Yes. Bees dance. Why?', 'Bees dance. Why?']
     """
-    if isinstance(context, bool) or not isinstance(context, int) or context < 0:
-        raise OptionError(
-            f"context = {context!r}",
-            expected="a whole number of units, 0 or more",
-            remedy="write 1 for one unit before and one after",
-        )
     if not context:
         return list(units)
     return [" ".join(units[max(0, i - context) : i + context + 1]) for i in range(len(units))]
@@ -226,20 +220,14 @@ def _arrays(
         elif len(arrays) == n:
             arrays = [arrays[doc.id] for doc in corpus.documents]
     if isinstance(arrays, Mapping) or len(arrays) != n:
-        remedy = "embed every document of this corpus"
-        raise InputError(found, expected=expected, remedy=remedy, place=place)
-    vectors = [
-        _rows(array, document, file)
-        for array, document in zip(arrays, corpus.documents, strict=True)
-    ]
-    widths = {x.shape[1] for x in vectors}
+        raise mistake(place, found, expected, "embed every document of this corpus")
+    pairs = zip(arrays, corpus.documents, strict=True)
+    vectors = [_rows(array, document, file) for array, document in pairs]
+    widths = sorted({x.shape[1] for x in vectors})
     if len(widths) > 1:
-        raise InputError(
-            f"embeddings of {' and '.join(map(str, sorted(widths)))} dimensions",
-            expected="the same number for every document",
-            remedy="use one encoder for the whole corpus",
-            place=place,
-        )
+        found = f"embeddings of {' and '.join(map(str, widths))} dimensions"
+        remedy = "use one encoder for the whole corpus"
+        raise mistake(place, found, "the same number for every document", remedy)
     return vectors
 
 
@@ -250,7 +238,7 @@ def from_file(corpus: Corpus, path: Path) -> Embeddings:
         with path.open("rb") as handle:  # numpy leaves a damaged file open
             if handle.read(len(MAGIC)) == MAGIC:
                 handle.seek(0)
-                _check_sizes([_sizes(handle, path.stat().st_size)], place)
+                _check_sizes([(handle, path.stat().st_size)], place)
             handle.seek(0)
             loaded = np.load(handle, allow_pickle=False)
             if isinstance(loaded, np.ndarray):
@@ -263,12 +251,9 @@ def from_file(corpus: Corpus, path: Path) -> Embeddings:
         found = "a file that is no array of numbers"
         if isinstance(error, OSError):
             found = f"a file that cannot be opened ({error.strerror or 'unreadable'})"
-        raise InputError(
-            found,
-            expected="a .npy or .npz file of numbers, without pickled objects",
-            remedy="check the path, and save the vectors with numpy.save or numpy.savez",
-            place=place,
-        ) from None
+        expected = "a .npy or .npz file of numbers, without pickled objects"
+        remedy = "check the path, and save the vectors with numpy.save or numpy.savez"
+        raise mistake(place, found, expected, remedy) from None
     return from_arrays(corpus, arrays, file=str(path))
 
 
@@ -282,33 +267,26 @@ def _check_archive(loaded: NpzFile, corpus: Corpus, place: Place) -> None:
         else:
             found = f"an array for {unknown[0]!r}, which the corpus does not have"
         remedy = "save the vectors of this corpus with numpy.savez(file, **{id: array})"
-        expected = "one array per document, named by its id"
-        raise InputError(found, expected=expected, remedy=remedy, place=place)
+        raise mistake(place, found, "one array per document, named by its id", remedy)
     archive = loaded.zip
     assert archive is not None  # it is open
-    names, sizes = set(archive.namelist()), []
-    for id in ids:
-        info = archive.getinfo(id if id in names else f"{id}.npy")
-        with archive.open(info) as file:
-            sizes.append(_sizes(file, info.file_size))
-    _check_sizes(sizes, place)
+    names = set(archive.namelist())
+    members = [archive.getinfo(id if id in names else f"{id}.npy") for id in ids]
+    _check_sizes(((archive.open(each), each.file_size) for each in members), place)
 
 
-def _sizes(file: IO[bytes], size: int) -> tuple[int, int]:
-    """Return the numbers in a row and the bytes of an array from its header."""
-    version = read_magic(file)
-    read = read_array_header_1_0 if version == (1, 0) else read_array_header_2_0
-    shape, _, dtype = read(file)
-    n_bytes = math.prod(shape) * dtype.itemsize
-    if n_bytes > size:
-        raise ValueError("a header that promises more than there is")
-    return (shape[1] if len(shape) > 1 else 1), n_bytes
-
-
-def _check_sizes(found: Sequence[tuple[int, int]], place: Place) -> None:
-    dimension, n_bytes = max(d for d, _ in found), sum(n for _, n in found)
-    check_limit("dimension", dimension, f"vectors of {dimension:,} numbers", place)
-    check_limit("embedding_bytes", n_bytes, f"{n_bytes:,} bytes of vectors", place)
+def _check_sizes(arrays: Iterable[tuple[IO[bytes], int]], place: Place) -> None:
+    """Refuse arrays that are too wide or too large, by the headers of their files."""
+    total = 0
+    for file, size in arrays:
+        read = read_array_header_1_0 if read_magic(file) == (1, 0) else read_array_header_2_0
+        shape, _, dtype = read(file)
+        n_bytes, dimension = math.prod(shape) * dtype.itemsize, shape[1] if len(shape) > 1 else 1
+        if n_bytes > size:
+            raise ValueError("a header that promises more than there is")
+        check_limit("dimension", dimension, f"vectors of {dimension:,} numbers", place)
+        total += n_bytes
+    check_limit("embedding_bytes", total, f"{total:,} bytes of vectors", place)
 
 
 def _split(stacked: NDArray[np.generic], corpus: Corpus, place: Place) -> list[NDArray[np.generic]]:
@@ -317,12 +295,9 @@ def _split(stacked: NDArray[np.generic], corpus: Corpus, place: Place) -> list[N
     for sizes in (given, lengths):
         if stacked.ndim == 2 and len(stacked) == sum(sizes):
             return np.split(stacked, np.cumsum(sizes)[:-1])
-    raise InputError(
-        f"an array of shape {stacked.shape}",
-        expected=f"{sum(given)} rows, one per unit of the corpus in order",
-        remedy="embed every unit of this corpus, or save one array per document in a .npz file",
-        place=place,
-    )
+    expected = f"{sum(given)} rows, one per unit of the corpus in order"
+    remedy = "embed every unit of this corpus, or save one array per document in a .npz file"
+    raise mistake(place, f"an array of shape {stacked.shape}", expected, remedy)
 
 
 def _rows(array: ArrayLike, document: Document, file: str | None) -> NDArray[np.generic]:
@@ -338,22 +313,14 @@ def _rows(array: ArrayLike, document: Document, file: str | None) -> NDArray[np.
     except ValueError:
         x = np.empty(0)
     if x.ndim != 2 or x.dtype.kind not in "fiu":
-        raise InputError(
-            found,
-            expected="a matrix of numbers with one row per unit",
-            remedy="stack the units' vectors",
-            place=place,
-        )
-    if len(x) in (len(document.units), len(document.kept)):
-        check_finite(x, place)
+        expected = "a matrix of numbers with one row per unit"
+        raise mistake(place, found, expected, "stack the units' vectors")
+    if len(x) not in (len(document.units), len(document.kept)):
+        expected = f"{len(document.kept)}, the number of units in the document"
+        found, remedy = f"embeddings with {len(x)} rows", "embed this version of the corpus"
+        raise mistake(place, found, expected, remedy)
+    check_finite(x, place)
     if len(x) == len(document.units):
         return x
-    if len(x) == len(document.kept):
-        kept: NDArray[np.generic] = x[np.array(document.kept)]
-        return kept
-    raise InputError(
-        f"embeddings with {len(x)} rows",
-        expected=f"{len(document.kept)}, the number of units in the document",
-        remedy="embed this version of the corpus",
-        place=place,
-    )
+    kept: NDArray[np.generic] = x[np.array(document.kept)]
+    return kept

@@ -12,12 +12,13 @@ import json
 import logging
 import random
 import ssl
-import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cached_property
 from pathlib import Path
+from time import sleep
 from typing import Any, NoReturn
 
 import httpx
@@ -65,6 +66,7 @@ TOO_LARGE = {400, 413, 422}
 OF_THE_CLIENT = ("prompt", "batch_tokens", "context")
 """Settings that are not the server's."""
 
+ABSENT = "nobody who listens there"
 WRONG = "check that the model is one for embeddings, or use another server"
 
 
@@ -100,14 +102,13 @@ class EndpointEncoder:
         self.batch_texts = TEXTS_PER_REQUEST
         self.timeout = TIMEOUT
         self._facts = fact_path(kept, "endpoint", str(address), prompt)
-        self._has_answered = False
-        self._has_warned = False
+        self._has_answered = self._has_warned = False
 
     @cached_property
     def spec(self) -> EncoderSpec:
         """What fixes the vectors, as far as one can know; the first time, the server is asked."""
-        dimension = recall(self._facts).get("dimension")
-        if type(dimension) is not int or dimension <= 0:
+        dimension = recall(self._facts, "dimension", int, LIMITS["dimension"])
+        if not dimension:
             try:
                 dimension = self._vectors([PROBE]).shape[1]
             except _Refused as refused:
@@ -174,14 +175,11 @@ class EndpointEncoder:
         if self.offline:
             remedy = "leave out --offline to ask it"
             self._fail("texts that are not cached", "none when offline", remedy)
-        later = "run it again later" + (
-            " to go on from what the cache holds" if self._facts else ""
-        )
+        later = "run it again later"
+        later += " to go on from what the cache holds" if self._facts else ""
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                return self._read_vectors(
-                    self._ask([self.prompt + text for text in texts], later), texts
-                )
+                return self._read_vectors(self._ask(texts, later), texts)
             except _Again as again:
                 found, after = str(again), again.after
             if after is not None and after > LONGEST_WAIT:
@@ -204,8 +202,16 @@ class EndpointEncoder:
         headers = {"Accept": "application/json"}
         if key := api_key(self.address):
             headers["Authorization"] = f"Bearer {key}"
-            self._warn_of_plain_key()
-        body = {"model": self.address.model, "input": list(texts), "encoding_format": "float"}
+            is_plain = self.address.url.startswith("http:") and not self.address.is_loopback
+            if is_plain and not self._has_warned:
+                self._has_warned = True
+                LOGGER.warning(
+                    "reffree: note: encoder %s: the key goes to %s without encryption; use https "
+                    "if others share the network",
+                    *(self.address.model, self.address.host),
+                )
+        full = [self.prompt + text for text in texts]
+        body = {"model": self.address.model, "input": full, "encoding_format": "float"}
         how: dict[str, Any] = {"json": body, "headers": headers, "timeout": self.timeout}
         content = bytearray()
         try:
@@ -269,28 +275,16 @@ class EndpointEncoder:
             raise _Again(f"no answer within {self.timeout:g} s") from None
         if not isinstance(error, httpx.ConnectError):
             raise _Again("a connection that broke off") from None
-        absent = "nobody who listens there"
         if self._has_answered:
-            raise _Again(absent) from None
-        self._fail(absent, "a server", "start the server, or check the address")
-
-    def _warn_of_plain_key(self) -> None:
-        is_plain = self.address.url.startswith("http:") and not self.address.is_loopback
-        if is_plain and not self._has_warned:
-            self._has_warned = True
-            LOGGER.warning(
-                "reffree: note: encoder %s: the key goes to %s without encryption; use https if "
-                "others share the network",
-                *(self.address.model, self.address.host),
-            )
+            raise _Again(ABSENT) from None
+        self._fail(ABSENT, "a server", "start the server, or check the address")
 
     def _read_vectors(self, answer: Any, texts: Sequence[str]) -> NDArray[np.float32]:  # noqa: ANN401
         """Return the vectors in the order of the texts; refuse what are none."""
         data = answer.get("data") if isinstance(answer, dict) else None
         if not isinstance(data, list) or not all(isinstance(each, dict) for each in data):
             self._fail("no list of vectors in the answer", "data with a vector a text")
-        n = len(texts)
-        if len(data) != n:
+        if len(data) != (n := len(texts)):
             self._fail(f"{len(data):,} vectors", f"{n:,}, one for every text")
         indices = [each.get("index") for each in data]
         if any(type(i) is not int for i in indices) or sorted(indices) != list(range(n)):
@@ -328,18 +322,9 @@ def open_endpoint(options: EncoderOptions, kept: Path | None) -> EndpointEncoder
                 expected="none: how a model makes its vectors is set where it runs",
                 remedy="leave it out, or set it there",
             )
-    return EndpointEncoder(
-        address,
-        prompt=settings.prompt or "",
-        batch_tokens=settings.batch_tokens,
-        kept=kept,
-        offline=options.offline,
-    )
-
-
-def sleep(seconds: float) -> None:
-    """Wait before a request is sent again."""
-    time.sleep(seconds)
+    prompt, offline = settings.prompt or "", options.offline
+    tokens = settings.batch_tokens
+    return EndpointEncoder(address, prompt=prompt, batch_tokens=tokens, kept=kept, offline=offline)
 
 
 def _reason(content: bytes) -> str:
@@ -359,13 +344,11 @@ def _reason(content: bytes) -> str:
 
 def _retry_after(text: str) -> float | None:
     """Read how long to wait, in seconds or until a date; None where nothing readable says so."""
+    with suppress(ValueError):
+        return max(0.0, float(text)) if np.isfinite(float(text)) else None
     try:
-        seconds = float(text)
+        until = parsedate_to_datetime(text)
     except ValueError:
-        try:
-            until = parsedate_to_datetime(text)
-        except ValueError:
-            return None
-        until = until if until.tzinfo else until.replace(tzinfo=UTC)
-        seconds = (until - datetime.now(UTC)).total_seconds()
-    return max(0.0, seconds) if np.isfinite(seconds) else None
+        return None
+    until = until if until.tzinfo else until.replace(tzinfo=UTC)
+    return max(0.0, (until - datetime.now(UTC)).total_seconds())

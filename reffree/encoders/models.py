@@ -22,18 +22,16 @@ from reffree.encoders.aliases import (
     ALIASES,
     PACKAGED,
     UNREAD_FILES,
+    Alias,
     Loader,
     is_installed,
     packaged_folder,
     sha256,
-    short_hash,
 )
 from reffree.encoders.base import EncoderSpec
-from reffree.encoders.options import DEFAULT_ENCODER, ModelSettings
+from reffree.encoders.options import ModelSettings
 from reffree.util.atomic import user_path
 from reffree.util.errors import EncoderError, OptionError, UnknownNameError, first_line, shorten
-
-__all__ = ["DEFAULT_ENCODER", "ModelFolder", "catalogue", "describe", "find_model"]
 
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model", "*.spm")
 
@@ -54,37 +52,13 @@ DECODERS = {
 }
 """Of transformers' architectures, those that read only to the left."""
 
-TRIED = {
-    "mpnet": "mpnet",
-    "roberta": "roberta",
-    "distilbert": "distilbert",
-    "bert": "bert",
-    "falcon-7b": "falcon",
-    "multilingual-minilm": "bert",
-    "multilingual-mpnet": "xlm-roberta",
-    "multilingual-e5": "bert",
-}
-"""Architectures of aliases whose weights come with no package: tests run a tiny model of each."""
-
-RUN_BY: dict[Loader, str] = {
-    "sentence-transformers": "sentence-transformers",
-    "encoder": "transformers-encoder",
-    "decoder": "transformers-decoder",
-    "static": "static",
-}
 SMOLLM2_POSITIONS = 8192
 SMOLLM2_LAYERS = 30
-MEANINGLESS: dict[Loader, tuple[str, ...]] = {
-    "static": ("pooling", "layer", "dtype", "attention", "max_length", "quantisation"),
-    "decoder": ("quantisation",),  # of weights that are stored quantised
-}
 DEFAULTS = ModelSettings()
 NEVER_DOWNLOADED = (
     *("*.h5", "*.msgpack", "*.ot", "*.onnx", "*.gguf", "*.pt", "*.pth", "*.ckpt", "*.pkl"),
     *("onnx/*", "openvino/*"),
 )
-PICKLES = ("*.bin",)
-CODE = ("*.py",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,23 +85,22 @@ def find_model(
     Without ``check_weights`` the hash of packaged weights is left to who loads them.
     """
     refuse_endpoint(name, "what needs a model's own files")
-    if name in PACKAGED:
+    if known := PACKAGED.get(name):
         path = packaged_folder(name, check_weights=check_weights)
-        model, revision = ALIASES[name].model, PACKAGED[name].revision
-        if PACKAGED[name].is_whole_folder:
-            return replace(describe(path, model, revision, settings), packaged=name)
-        return replace(_describe_files(path, name, settings), packaged=name)
-    folder = user_path(name)
-    if name.strip() and name not in ALIASES and os.path.isdir(folder):  # noqa: PTH112  (also for names too long)
-        check_folder(folder, settings)
-        return describe(folder, folder.resolve().name, hash_folder(folder), settings)
+        if known.is_whole_folder:
+            found = describe(path, ALIASES[name].model, known.revision, settings)
+        else:
+            found = _describe_files(path, name, settings)
+        return replace(found, packaged=name)
+    folder, alias = user_path(name), ALIASES.get(name)
+    if name.strip() and alias is None and os.path.isdir(folder):  # noqa: PTH112  (also for names too long)
+        return describe(folder, folder.resolve().name, None, settings)
     if not name.strip() or folder.is_absolute() or name.startswith((".", "~")):
         raise EncoderError(
             f"encoder {name!r}: found no folder of that name; expected a model folder, a hub id or "
             f"one of {', '.join(ALIASES)}; check the path"
         )
     path = hub_folder(name, offline=offline, settings=settings)
-    alias = ALIASES.get(name)
     if alias is None:
         return describe(path, name, path.name, settings)
     if settings.prompt is None and alias.prompt is not None:
@@ -136,32 +109,37 @@ def find_model(
 
 
 def describe(
-    folder: Path,
-    name: str,
-    revision: str,
-    settings: ModelSettings = DEFAULTS,
-    dtype: str = "float32",
+    folder: Path, name: str, revision: str | None, settings: ModelSettings, dtype: str = "float32"
 ) -> ModelFolder:
-    """Read loader, pooling, normalisation and maximum length from the model's files."""
+    """Read loader, pooling, normalisation and maximum length from the model's files.
+
+    Without a revision the hash of the files stands for it.
+    """
     check_folder(folder, settings)
-    modules = read_modules(folder)
+    modules = read_json(folder / "modules.json", list)
     first = folder / modules[0]["path"] if modules else folder
-    config = read_object(first / "config.json")
+    config = read_json(first / "config.json")
     is_plain = not modules or settings.pooling is not None or settings.layer is not None
     loader: Loader = "sentence-transformers"
     if is_plain:
         loader = "decoder" if is_decoder(config) else "encoder"
     has_safetensors = any(first.glob("*.safetensors"))
     prompt = settings.prompt
+    if prompt is None:
+        saved = read_json(folder / "config_sentence_transformers.json")
+        prompts, chosen = saved.get("prompts"), saved.get("default_prompt_name")
+        is_set = isinstance(prompts, dict) and chosen is not None
+        own = prompts.get(chosen) if is_set else None
+        prompt = own if isinstance(own, str) else ""
     spec = _spec_of(
         settings,
         loader,
         config,
         name=name,
-        revision=revision,
+        revision=hash_folder(folder) if revision is None else revision,
         dtype=dtype,
-        max_length=read_max_length(first, settings.max_length),
-        prompt=own_prompt(folder) if prompt is None else prompt,
+        max_length=read_max_length(first, config, settings.max_length),
+        prompt=prompt,
         weights="safetensors" if has_safetensors or not settings.allow_pickle else "bin",
         code="trusted" if settings.trust_remote_code else "none",
     )
@@ -187,11 +165,12 @@ def _spec_of(
             expected="mean or lasttoken",
             remedy="leave it out for the mean",
         )
+    run_by = f"transformers-{loader}" if loader in ("encoder", "decoder") else loader
     return EncoderSpec(
         pooling=settings.pooling or "mean",
         normalisation="none",
         dtype=resolve_dtype(settings.dtype or dtype, config),
-        backend=RUN_BY[loader] + "+compile" * (settings.backend == "compile"),
+        backend=run_by + "+compile" * (settings.backend == "compile"),
         layer=resolve_layer(settings.layer, config),
         attention=settings.attention or "auto",
         quantisation=settings.quantisation or "none",
@@ -205,7 +184,7 @@ def _own_head(folder: Path, modules: list[dict[str, str]]) -> tuple[str, str]:
     kinds = [module["type"].rsplit(".", 1)[-1] for module in modules]
     for module, kind in zip(modules, kinds, strict=True):
         if kind == "Pooling":
-            config = read_object(folder / module["path"] / "config.json")
+            config = read_json(folder / module["path"] / "config.json")
             names = config.get("pooling_mode")
             if names is None:  # as older versions write it
                 on = [name for name, is_on in config.items() if is_on and name.startswith(prefix)]
@@ -219,15 +198,16 @@ def _own_head(folder: Path, modules: list[dict[str, str]]) -> tuple[str, str]:
 
 def _describe_files(folder: Path, alias: str, settings: ModelSettings) -> ModelFolder:
     """Describe the packaged models that are single files: static vectors, and a GGUF."""
-    known = ALIASES[alias]
-    for option in MEANINGLESS[known.loader]:
+    known, is_static = ALIASES[alias], ALIASES[alias].loader == "static"
+    shape = ("pooling", "layer", "dtype", "attention", "max_length")
+    for option in (*(shape if is_static else ()), "quantisation"):  # a GGUF is quantised as it is
         if getattr(settings, option) is not None:
             raise OptionError(
                 f"{option} = {getattr(settings, option)} for {alias}",
                 expected=f"none: it has no meaning for its {PACKAGED[alias].weights}",
                 remedy="leave it out, or choose another encoder",
             )
-    max_length = None if known.loader == "static" else settings.max_length or SMOLLM2_POSITIONS
+    max_length = None if is_static else settings.max_length or SMOLLM2_POSITIONS
     if max_length is not None:
         check_max_length(max_length, SMOLLM2_POSITIONS)
     spec = _spec_of(
@@ -249,12 +229,10 @@ def hub_folder(name: str, *, offline: bool, settings: ModelSettings) -> Path:
     from huggingface_hub import constants, snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
-    model, revision = _on_the_hub(name)
-    unread = [
-        *NEVER_DOWNLOADED,
-        *(() if settings.allow_pickle else PICKLES),
-        *(() if settings.trust_remote_code else CODE),
-    ]
+    alias = ALIASES.get(name)
+    model, revision = (alias.model, alias.revision) if alias else (name, None)
+    unread = [*NEVER_DOWNLOADED, *([] if settings.allow_pickle else ["*.bin"])]
+    unread += [] if settings.trust_remote_code else ["*.py"]
     # Its retries are told of in the sentence that follows if they are in vain.
     getLogger("huggingface_hub").setLevel(ERROR)
     try:
@@ -265,20 +243,18 @@ def hub_folder(name: str, *, offline: bool, settings: ModelSettings) -> Path:
         raise UnknownNameError("encoder", name, ALIASES) from None
     except LocalEntryNotFoundError:
         at = "" if revision is None else f" --revision {revision}"
-        remedy = (
-            f"download it on a machine with network access (hf download {model}{at}), or give a "
-            "folder"
-            if offline
-            else "check the network, or give the path of a downloaded folder"
-        )
+        said, remedy = " (offline)", f"access (hf download {model}{at}), or give a folder"
+        remedy = f"download it on a machine with network {remedy}"
+        if not offline:
+            said = ", and the model hub does not answer"
+            remedy = "check the network, or give the path of a downloaded folder"
         ready = ", ".join(alias for alias in PACKAGED if is_installed(alias))
-        near = difflib.get_close_matches(name, ALIASES, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near and name not in ALIASES else ""
+        near = [] if alias else difflib.get_close_matches(name, ALIASES, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
         raise EncoderError(
             f"encoder {name!r}: found neither a folder of that name nor {model!r} in "
-            f"{constants.HF_HUB_CACHE}"
-            f"{' (offline)' if offline else ', and the model hub does not answer'}; "
-            f"expected a downloaded model; {remedy}. Names that need no download: {ready}.{hint}"
+            f"{constants.HF_HUB_CACHE}{said}; expected a downloaded model; {remedy}. Names that "
+            f"need no download: {ready}.{hint}"
         ) from None
     except (HfHubHTTPError, OSError) as error:
         raise EncoderError(
@@ -288,22 +264,16 @@ def hub_folder(name: str, *, offline: bool, settings: ModelSettings) -> Path:
     return Path(path)
 
 
-def is_downloaded(name: str) -> bool:
+def is_downloaded(known: Alias) -> bool:
     """Whether a hub model's weights are on this disk; connects to nothing."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 
-    model, revision = _on_the_hub(name)
     try:
-        path = Path(snapshot_download(model, revision=revision, local_files_only=True))
+        path = snapshot_download(known.model, revision=known.revision, local_files_only=True)
     except LocalEntryNotFoundError:
         return False
-    return any(path.rglob("*.safetensors"))
-
-
-def _on_the_hub(name: str) -> tuple[str, str | None]:
-    alias = ALIASES.get(name)
-    return (name, None) if alias is None else (alias.model, alias.revision)
+    return any(Path(path).rglob("*.safetensors"))
 
 
 def catalogue() -> list[dict[str, Any]]:
@@ -318,18 +288,16 @@ def catalogue() -> list[dict[str, Any]]:
     listed = []
     for alias, known in ALIASES.items():
         fields = asdict(known)
+        del fields["prompt"], fields["tried"]
         fields["bytes"] = fields.pop("size")
         fields["languages"] = sorted({c for codes in known.languages.values() for c in codes})
-        del fields["prompt"]
         if package := PACKAGED.get(alias):
             fields |= {"revision": package.revision, "get": package.install}
-            fields["offline"] = is_installed(alias)
-            fields["tried"] = "own weights"
+            fields |= {"offline": is_installed(alias), "tried": "own weights"}
             fields["prove"] = "python -m pytest tests/encoders/test_models.py"
         else:
             fields["get"] = f"hf download {known.model} --revision {known.revision}"
-            fields["offline"] = is_downloaded(alias)
-            fields["tried"] = f"a tiny {TRIED[alias]}"
+            fields |= {"offline": is_downloaded(known), "tried": f"a tiny {known.tried}"}
             own = f"'tests/encoders/test_aliases.py::test_its_own_weights[{alias}]'"
             fields["prove"] = f"python -m pytest -m network {own}"
         listed.append({"alias": alias, **fields, "speed": speeds.get(alias)})
@@ -351,7 +319,18 @@ def check_folder(folder: Path, settings: ModelSettings) -> None:
             "format, or set allow_pickle=true for .bin weights that you trust"
         )
     for name in () if settings.trust_remote_code else ("config.json", "tokenizer_config.json"):
-        _check_code(folder / name)
+        config = read_json(folder / name)
+        if "auto_map" not in config:
+            continue
+        from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+
+        kind = config.get("model_type", read_json(folder / "config.json").get("model_type"))
+        if kind not in CONFIG_MAPPING_NAMES:
+            raise EncoderError(
+                f"{folder / name}: found auto_map, which runs code from the model folder, for the "
+                f"architecture {kind!r}; expected one that transformers knows; use another model, "
+                "or set trust_remote_code=true if you have read that code"
+            )
     for path in sorted(folder.rglob("*.bin")):
         if not settings.allow_pickle and not any(path.parent.glob("*.safetensors")):
             raise EncoderError(
@@ -362,23 +341,6 @@ def check_folder(folder: Path, settings: ModelSettings) -> None:
         raise EncoderError(
             f"{folder}: found no tokenizer; expected tokenizer.json or a vocabulary beside the "
             "weights; save the tokenizer into the same folder"
-        )
-
-
-def _check_code(path: Path) -> None:
-    """Refuse code of the folder's own, unless transformers has the architecture itself."""
-    config = read_object(path)
-    if "auto_map" not in config:
-        return
-    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
-
-    kind = read_object(path.parent / "config.json").get("model_type")
-    kind = config.get("model_type", kind)
-    if kind not in CONFIG_MAPPING_NAMES:
-        raise EncoderError(
-            f"{path}: found auto_map, which runs code from the model folder, for the architecture "
-            f"{kind!r}; expected one that transformers knows; use another model, or set "
-            "trust_remote_code=true if you have read that code"
         )
 
 
@@ -399,12 +361,11 @@ def is_decoder(config: dict[str, Any]) -> bool:
     return is_causal and kind not in MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 
-def read_max_length(folder: Path, asked: int | None) -> int:
+def read_max_length(folder: Path, config: dict[str, Any], asked: int | None) -> int:
     """Tokens the model reads of a text, special tokens included."""
-    config = read_object(folder / "config.json")
-    tokenizer = read_object(folder / "tokenizer_config.json")
-    positions = next((config[name] for name in POSITIONS if name in config), None)
-    limits = [tokenizer.get("model_max_length"), positions]
+    stated = read_json(folder / "sentence_bert_config.json").get("max_seq_length")
+    limits = [read_json(folder / "tokenizer_config.json").get("model_max_length")]
+    limits.append(next((config[name] for name in POSITIONS if name in config), None))
     if config.get("model_type") in POSITIONS_AFTER_PADDING and isinstance(limits[1], int):
         limits[1] -= 2
     # Tokenizers without a limit state one of 1e30.
@@ -412,10 +373,8 @@ def read_max_length(folder: Path, asked: int | None) -> int:
     if asked is not None:
         check_max_length(asked, limits[1] if limits[1] in known else None)
         return asked
-    stated = read_object(folder / "sentence_bert_config.json").get("max_seq_length")
-    if isinstance(stated, int) and stated > 0:
-        return stated
-    return min(known, default=FALLBACK_MAX_LENGTH)
+    is_stated = isinstance(stated, int) and stated > 0
+    return stated if is_stated else min(known, default=FALLBACK_MAX_LENGTH)
 
 
 def check_max_length(asked: int, positions: int | None) -> None:
@@ -453,15 +412,6 @@ def resolve_dtype(asked: str, config: dict[str, Any]) -> str:
     return stored.removeprefix("torch.")
 
 
-def own_prompt(folder: Path) -> str:
-    """Return what a sentence-transformers model puts before every text."""
-    config = read_object(folder / "config_sentence_transformers.json")
-    prompts = config.get("prompts")
-    chosen = config.get("default_prompt_name")
-    text = prompts.get(chosen) if isinstance(prompts, dict) and chosen is not None else None
-    return text if isinstance(text, str) else ""
-
-
 def hash_folder(folder: Path) -> str:
     """Hash every file of a model by name and content, but for what describes it to people."""
     digest = hashlib.sha256()
@@ -474,38 +424,27 @@ def hash_folder(folder: Path) -> str:
             f"{folder}: found a file that cannot be read ({error.strerror}); expected a model "
             "folder as save_pretrained writes it; change its permissions"
         ) from None
-    return short_hash(digest.hexdigest())
+    return f"sha256:{digest.hexdigest()[:16]}"
 
 
-def read_modules(folder: Path) -> list[dict[str, str]]:
-    """List the modules of a sentence-transformers model; none for others."""
-    modules = _read_json(folder / "modules.json", default=[])
-    if not isinstance(modules, list) or not all(
-        isinstance(m, dict) and isinstance(m.get("type"), str) and isinstance(m.get("path"), str)
-        for m in modules
-    ):
-        raise _broken(folder / "modules.json", "no list of modules")
-    return list(modules)
-
-
-def read_object(path: Path) -> dict[str, Any]:
-    """Read a JSON object; a file that is not there is an empty one."""
-    value = _read_json(path, default={})
-    if not isinstance(value, dict):
-        raise _broken(path, "no JSON object")
-    return value
-
-
-def _read_json(path: Path, default: Any) -> Any:  # noqa: ANN401  (JSON is any)
+def read_json(path: Path, kind: type = dict) -> Any:  # noqa: ANN401  (JSON is any)
+    """Read a JSON object, or a list of modules; of a file that is not there an empty one."""
     if not path.is_file():
-        return default
+        return kind()
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(path.read_text(encoding="utf-8"))
+        is_right = isinstance(value, kind)
+        if kind is list and is_right:
+            is_right = all(
+                isinstance(m, dict) and {str} == {type(m.get("type")), type(m.get("path"))}
+                for m in value
+            )
+        found = "" if is_right else f"no {'list of modules' if kind is list else 'JSON object'}"
     except (ValueError, RecursionError, OSError) as error:
-        raise _broken(path, f"broken JSON ({shorten(str(error), 120)})") from None
-
-
-def _broken(path: Path, found: str) -> EncoderError:
-    return EncoderError(
-        f"{path}: found {found}; expected a model's configuration; download or save the model again"
-    )
+        found = f"broken JSON ({shorten(str(error), 120)})"
+    if found:
+        raise EncoderError(
+            f"{path}: found {found}; expected a model's configuration; download or save the model "
+            "again"
+        )
+    return value

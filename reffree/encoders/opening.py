@@ -1,29 +1,32 @@
 """From what a user says to an encoder that encodes: found, checked, and opened when it is needed.
 
 What a model is can be read from its files, so torch and the libraries that load models are imported
-only for the first text that is not cached.
+only for the first text that is not cached. One device encodes, or several side by side, or actors
+of a Ray cluster, over which there is a plain map: one that dies is started again by Ray and its
+item is worked on anew, and results come back in the order of the items.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
-from dataclasses import replace
-from functools import partial
+from contextlib import closing, contextmanager, redirect_stdout
+from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from reffree.encoders.address import is_endpoint, refuse_endpoint
 from reffree.encoders.base import EncodedTexts, Encoder, EncoderSpec
 from reffree.encoders.cache import CachedEncoder, EmbeddingCache, cache_path, fact_path, recall
 from reffree.encoders.device import RayCluster, device_names, parse_ray
-from reffree.encoders.models import ModelFolder, find_model
+from reffree.encoders.models import find_model
 from reffree.encoders.options import EncoderOptions, ModelSettings
-from reffree.util.atomic import cache_folder
-from reffree.util.errors import EncoderError, OptionError
+from reffree.util.atomic import cache_folder, user_path
+from reffree.util.errors import EncoderError, OptionError, ReffreeError, first_line
 from reffree.util.optional import require
 
 if TYPE_CHECKING:
@@ -35,6 +38,21 @@ MOST_TEXTS = 4096
 TURNS = 4
 """How often a device takes texts, at least, so that a slower one ends with the others."""
 
+LOCAL_ACTORS = 2
+TEXTS_PER_ITEM = 4096
+"""Texts that an actor encodes in one go; what an interrupted run may lose per actor."""
+
+SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # else it reports to Ray's makers
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_BACKEND_LOG_LEVEL": "fatal",
+    "RAY_py_gcs_connect_timeout_s": "5",  # at a wrong address
+}
+ATTEMPTS = "RAY_gcs_server_port_wait_time_s"
+"""How long an address is tried: by itself Ray goes on for a quarter of an hour."""
+
+Work = Callable[[Any], Any]
+
 
 def open_encoder(options: EncoderOptions, *, is_remote: bool = False) -> Encoder:
     """Find the model (alias, folder, hub id or endpoint) and put the cache around it.
@@ -45,8 +63,9 @@ def open_encoder(options: EncoderOptions, *, is_remote: bool = False) -> Encoder
     kept = None
     if options.is_cached:
         kept = Path(options.cache) if options.cache else cache_folder()
+    cluster = parse_ray(options.device)
     if is_endpoint(options.model):
-        if parse_ray(options.device):
+        if cluster:
             refuse_endpoint(options.model, "Ray's actors")
         missing = "expected it; run python -m pip install 'reffree[endpoint]'"
         require("httpx", lambda name: EncoderError(f"an endpoint: found no {name}; {missing}"))
@@ -58,7 +77,6 @@ def open_encoder(options: EncoderOptions, *, is_remote: bool = False) -> Encoder
         cache = EmbeddingCache(cache_path(kept, server.spec), server.spec)
         return CachedEncoder(lambda: server, cache, server.spec, rows_per_commit=1)
     settings, devices = options.model_settings, device_names(options.device)
-    cluster = parse_ray(options.device)
     folder = find_model(
         options.model, offline=options.offline, settings=settings, check_weights=False
     )
@@ -71,15 +89,24 @@ def open_encoder(options: EncoderOptions, *, is_remote: bool = False) -> Encoder
         folder = suit_devices(folder, settings, can)
     spec = folder.spec
     check_backend(settings, spec, devices)
-    open_model: Callable[[], Encoder] = partial(_open_model, folder, devices, settings, kept)
-    if cluster is not None:
-        open_model = partial(_open_in_actors, options, cluster, spec)
+
+    def open_model() -> Encoder:
+        if cluster is not None:
+            return RayEncoder(options, cluster, spec)
+        import torch
+
+        from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
+
+        how = {"is_replica": len(devices) > 1}
+        on = [torch.device(name) for name in devices]
+        replicas = [SentenceTransformerEncoder(folder, d, settings, kept, **how) for d in on]
+        return ReplicatedEncoder(replicas) if len(replicas) > 1 else replicas[0]
+
     if kept is None:
         return open_model()
     cache = EmbeddingCache(cache_path(kept, spec), spec)
-    facts = recall(fact_path(kept, "deviation", spec.fingerprint))
-    found = facts.get("cosine_deviation")
-    known = found if isinstance(found, float) else None
+    path = fact_path(kept, "deviation", spec.fingerprint)
+    known = recall(path, "cosine_deviation", float, 2)
     return CachedEncoder(open_model, cache, replace(spec, deviation=known))
 
 
@@ -104,30 +131,6 @@ def check_backend(settings: ModelSettings, spec: EncoderSpec, devices: Sequence[
             expected="a transformer in float32",
             remedy="leave out backend",
         )
-
-
-def _open_model(
-    folder: ModelFolder, devices: Sequence[str], settings: ModelSettings, kept: Path | None
-) -> Encoder:
-    """Open a model on one device, or copies of it on several."""
-    import torch
-
-    from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
-
-    is_replica = len(devices) > 1
-    replicas = [
-        SentenceTransformerEncoder(
-            folder, torch.device(name), settings, kept, is_replica=is_replica
-        )
-        for name in devices
-    ]
-    return ReplicatedEncoder(replicas) if is_replica else replicas[0]
-
-
-def _open_in_actors(options: EncoderOptions, cluster: RayCluster, spec: EncoderSpec) -> Encoder:
-    from reffree.encoders.ray_actors import RayEncoder
-
-    return RayEncoder(options, cluster, spec)
 
 
 class ReplicatedEncoder:
@@ -199,3 +202,142 @@ def shares(texts: Sequence[str], n_devices: int) -> list[list[int]]:
     order = sorted(range(len(texts)), key=lambda i: (-len(texts[i]), i))
     size = min(MOST_TEXTS, max(1, len(texts) // (TURNS * n_devices)))
     return [order[i : i + size] for i in range(0, len(order), size)]
+
+
+class _Actor:
+    """Makes its work once, and gives results, or sentences: errors with arguments do not travel."""
+
+    def __init__(self, make: Callable[..., Work], arguments: tuple[Any, ...]) -> None:
+        self._make, self._arguments = make, arguments
+        self._work: Work | None = None
+
+    def run(self, item: Any) -> tuple[bool, Any]:  # noqa: ANN401
+        try:
+            self._work = self._work or self._make(*self._arguments)
+            return True, self._work(item)
+        except ReffreeError as error:
+            return False, str(error)
+
+
+@dataclass(frozen=True, slots=True)
+class Actors:
+    """Actors on a cluster that is there; make it with `ray_actors`."""
+
+    n: int
+    gpus: int  # of each
+
+    def map(
+        self, make: Callable[..., Work], arguments: tuple[Any, ...], items: Sequence[Any]
+    ) -> Iterator[Any]:
+        """Yield ``make(*arguments)(item)`` for every item, in order; an actor makes its work once.
+
+        All of it is picklable.
+        """
+        import ray
+        from ray.util import ActorPool
+
+        how = {"num_cpus": 1, "num_gpus": self.gpus, "max_restarts": -1, "max_task_retries": -1}
+        kind = ray.remote(_Actor).options(**how)
+        actors = [kind.remote(make, arguments) for _ in range(min(self.n, len(items)))]
+        try:
+            results = ActorPool(actors).map(lambda actor, item: actor.run.remote(item), items)
+            for is_done, result in results if actors else ():
+                if not is_done:
+                    raise ReffreeError(result)
+                yield result
+        except ray.exceptions.RayError as error:
+            raise EncoderError(
+                f"device 'ray': {first_line(error)}; expected the actors to finish; see Ray's "
+                "logs, and run it again to go on from what the cache holds"
+            ) from error
+        finally:
+            for actor in actors:
+                ray.kill(actor)
+
+
+@contextmanager
+def ray_actors(cluster: RayCluster) -> Iterator[Actors]:
+    """Meet a running cluster, or start one on this host and end it again.
+
+    By default 2 actors here, and one per GPU or else per CPU of a running cluster; where it has
+    GPUs, each actor has one of its own.
+    """
+    for name, value in SETTINGS.items():
+        os.environ.setdefault(name, value)
+    sentence = "found no ray; expected it installed; run python -m pip install 'reffree[ray]'"
+    ray = require("ray", lambda name: EncoderError(f"device 'ray': {sentence}"))
+    is_ours = not ray.is_initialized()
+    # Ray tells of actors that died on standard output, which is for results.
+    with redirect_stdout(sys.stderr):
+        if is_ours:
+            how: dict[str, Any] = {"address": cluster.address}
+            hurry = cluster.address is not None and ATTEMPTS not in os.environ
+            if hurry:
+                os.environ[ATTEMPTS] = "1"
+            if cluster.address is None:
+                n = cluster.actors or LOCAL_ACTORS
+                how = {"address": "local", "num_cpus": n, "include_dashboard": False}
+            try:
+                ray.init(**how, log_to_driver=False, logging_level="ERROR")
+            except (ConnectionError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
+                raise EncoderError(
+                    f"device 'ray' at {cluster.address or 'this host'}: {first_line(error)}; "
+                    "expected a running cluster, and its token in RAY_AUTH_TOKEN where it asks for "
+                    "one; check the address, or leave it out to start one here"
+                ) from error
+            finally:
+                if hurry:  # a cluster that is started here may take its time
+                    del os.environ[ATTEMPTS]
+        try:
+            there = ray.cluster_resources()
+            gpus = int(there.get("GPU", 0) >= 1)
+            is_here = cluster.address is None and not gpus
+            every = LOCAL_ACTORS if is_here else int(there.get("GPU" if gpus else "CPU", 1))
+            yield Actors(max(1, cluster.actors or every), gpus)
+        finally:
+            if is_ours:
+                ray.shutdown()
+
+
+@dataclass(frozen=True, slots=True)
+class RayEncoder:
+    """Has actors encode, on hosts that all have the model; what comes back is cached here."""
+
+    options: EncoderOptions
+    cluster: RayCluster
+    spec: EncoderSpec
+
+    def stream(self, texts: Sequence[str]) -> Iterator[EncodedTexts]:
+        """Yield the vectors of one part of the texts after the other."""
+        starts = range(0, len(texts), TEXTS_PER_ITEM)
+        items = [list(texts[start : start + TEXTS_PER_ITEM]) for start in starts]
+        with ray_actors(self.cluster) as actors:
+            arguments = remote_options(self.options), self.spec
+            for start, parts in zip(
+                starts, actors.map(encode_items, arguments, items), strict=True
+            ):
+                for part in parts:
+                    at = [start + i for i in part.positions]
+                    yield EncodedTexts(at, part.vectors, part.tokens)
+
+
+def remote_options(options: EncoderOptions) -> EncoderOptions:
+    """Return the options for a worker: its own device, no cache, folders by their whole path."""
+    encoder, folder = options.encoder, user_path(options.model)
+    if encoder is not None and folder.is_dir():
+        encoder = str(folder.resolve()) + encoder[len(options.model) :]
+    return EncoderOptions(
+        encoder=encoder, drop=options.drop, device="auto", offline=options.offline, cache=False
+    )
+
+
+def encode_items(options: EncoderOptions, spec: EncoderSpec) -> Work:
+    """Open the encoder in a worker; refuse another than the one that is expected."""
+    encoder = open_encoder(options, is_remote=True)
+    if encoder.spec != spec:
+        raise EncoderError(
+            f"device 'ray': found the encoder {encoder.spec.name!r} at {encoder.spec.revision} on "
+            f"an actor's host; expected {spec.name!r} at {spec.revision}, as on the driver's; "
+            "install the same model on every host"
+        )
+    return lambda texts: list(encoder.stream(texts))

@@ -30,7 +30,6 @@ Attention = Literal["eager", "sdpa", "flash_attention_2"]
 Quantisation = Literal["8bit", "4bit"]
 Backend = Literal["torch", "compile"]
 Dropped = Literal["backchannels", "repeats"]
-Value = str | int | bool
 
 DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
 
@@ -94,14 +93,31 @@ class ModelSettings:
         """Refuse values that do not exist."""
         for name, (kind, _) in SETTINGS.items():
             value = getattr(self, name)
-            if value is not None and not _is_value(value, kind):
-                raise _refusal(name, value)
-        if self.device_map is not None and not _is_device_map(self.device_map):
+            if isinstance(kind, tuple):
+                is_right, expected = value in kind, " or ".join(kind)
+            elif isinstance(kind, type):
+                is_right = isinstance(value, kind)
+                expected = "true or false" if kind is bool else "text"
+            else:
+                is_right = type(value) is int and (kind is None or value >= kind)
+                expected = "a whole number" if kind is None else f"a whole number, {kind} or more"
+            if value is not None and not is_right:
+                found, remedy = f"{name} = {shorten(value)!r}", "leave it out for its default"
+                raise OptionError(found, expected=expected, remedy=remedy)
+        given = self.device_map
+        if given is not None and given not in DEVICE_MAPS and not _is_json_object(given):
             raise OptionError(
-                f"device_map = {shorten(self.device_map)!r}",
+                f"device_map = {shorten(given)!r}",
                 expected=f"{' or '.join(DEVICE_MAPS)}, or a JSON object from module to device",
                 remedy="leave it out for a model that fits onto one device",
             )
+
+
+def _is_json_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 _START = re.compile(f":(?=(?:{'|'.join(SETTINGS)})=)")
@@ -143,52 +159,14 @@ def _parse(text: str) -> tuple[str, ModelSettings]:
             raise OptionError(
                 f"the encoder setting {key} twice", expected="it once", remedy="leave one out"
             )
-        values[key] = _read(key, value)
+        kind = SETTINGS[key][0]
+        if kind is bool and value in ("true", "false"):
+            values[key] = value == "true"
+        elif (kind is None or type(kind) is int) and re.fullmatch(r"[+-]?\d{1,9}", value):
+            values[key] = int(value)
+        else:
+            values[key] = value  # text, or refused
     return name, ModelSettings(**values)
-
-
-def _read(name: str, text: str) -> Value:
-    """Read the value of a setting."""
-    kind, _ = SETTINGS[name]
-    value: Value = text
-    if kind is bool and text in ("true", "false"):
-        value = text == "true"
-    elif (kind is None or type(kind) is int) and re.fullmatch(r"[+-]?\d{1,9}", text):
-        value = int(text)
-    if not _is_value(value, kind) or (value == "" and name != "prompt"):
-        raise _refusal(name, text)
-    return value
-
-
-def _is_value(value: object, kind: Kind) -> bool:
-    """Whether a setting of this kind takes a value."""
-    if isinstance(kind, tuple):
-        return value in kind
-    if isinstance(kind, type):
-        return isinstance(value, kind)
-    return type(value) is int and (kind is None or value >= kind)
-
-
-def _is_device_map(text: str) -> bool:
-    if not text.lstrip().startswith("{"):
-        return text in DEVICE_MAPS
-    try:
-        return isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
-        return False
-
-
-def _refusal(name: str, value: object) -> OptionError:
-    kind, _ = SETTINGS[name]
-    if isinstance(kind, tuple):
-        expected = " or ".join(kind)
-    elif isinstance(kind, type):
-        expected = "true or false" if kind is bool else "text"
-    else:
-        expected = "a whole number" if kind is None else f"a whole number, {kind} or more"
-    return OptionError(
-        f"{name} = {shorten(value)!r}", expected=expected, remedy="leave it out for its default"
-    )
 
 
 class Encoding(TypedDict, total=False):
@@ -233,15 +211,7 @@ class Encoding(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncoderOptions:
-    """How texts become vectors: which model, of what, where, and what is kept.
-
-    Attributes:
-        encoder: name and settings of a model, see `parse_encoder`; the packaged MiniLM by default.
-        drop: kinds of units to leave out, as if they had no text.
-        device: see `reffree.encoders.device`.
-        offline: never connect to a model hub or an endpoint.
-        cache: folder of cached vectors; None is the user's, False or ``off`` is none.
-    """
+    """How texts become vectors: the options of `Encoding`, which functions have checked."""
 
     encoder: str | None = None
     drop: Sequence[Dropped] = ()
@@ -250,23 +220,10 @@ class EncoderOptions:
     cache: Path | str | Literal[False] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse values that do not exist, and an address that may hold a secret."""
+        """Refuse a device that does not exist, and an address that may hold a secret."""
         parse_encoder(self.encoder)
         check_device(self.device)
-        if not (self.cache in (None, False) or isinstance(self.cache, Path | str)):
-            raise OptionError(
-                f"cache = {shorten(self.cache)!r}",
-                expected="a folder or off",
-                remedy="leave it out for the user's cache folder",
-            )
-        drop = (self.drop,) if isinstance(self.drop, str) else tuple(dict.fromkeys(self.drop))
-        if wrong := [kind for kind in drop if kind not in get_args(Dropped)]:
-            raise OptionError(
-                f"drop = {shorten(wrong[0])!r}",
-                expected=" or ".join(get_args(Dropped)),
-                remedy="leave it out to keep all units",
-            )
-        object.__setattr__(self, "drop", tuple(k for k in get_args(Dropped) if k in drop))
+        object.__setattr__(self, "drop", tuple(k for k in get_args(Dropped) if k in self.drop))
 
     @property
     def model(self) -> str:

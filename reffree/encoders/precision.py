@@ -3,18 +3,23 @@
 On a CPU nothing is chosen: it computes in what the settings say, float32 by default. A CUDA card
 that has TF32 multiplies the matrices of float32 weights in it, which is several times as fast, and
 weights that are stored in half precision are computed in it. How far that moves the cosines of
-`probe.PROBE` is measured, remembered beside the cache, and part of the signature.
+`PROBE` is measured, remembered beside the cache, and part of the signature.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from importlib.util import find_spec
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from reffree.encoders.models import ModelFolder
 from reffree.encoders.options import ModelSettings
@@ -55,7 +60,12 @@ def suit_devices(folder: ModelFolder, settings: ModelSettings, can: Abilities) -
         half = "bfloat16" if spec.quantisation != "none" else folder.stored
         spec = replace(spec, dtype=half if half in HALVES else "tf32")
     if settings.attention is None and spec.dtype in HALVES and can.flash:
-        spec = replace(spec, attention=FLASH if _has_flash(folder.architecture) else "auto")
+        import transformers
+        from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
+
+        kind = getattr(transformers, str(MODEL_MAPPING_NAMES.get(folder.architecture)), None)
+        has_flash = bool(getattr(kind, "_supports_flash_attn", False))
+        spec = replace(spec, attention=FLASH if has_flash else "auto")
     return replace(folder, spec=spec)
 
 
@@ -78,16 +88,6 @@ def in_float32(folder: ModelFolder) -> ModelFolder:
     """Describe the same model in full precision."""
     attention = "auto" if folder.spec.attention == FLASH else folder.spec.attention
     return replace(folder, spec=replace(folder.spec, dtype="float32", attention=attention))
-
-
-def _has_flash(architecture: str) -> bool:
-    """Whether transformers can run an architecture with flash attention."""
-    import transformers
-    from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
-
-    name = MODEL_MAPPING_NAMES.get(architecture)
-    kind = getattr(transformers, name, None) if isinstance(name, str) else None
-    return bool(getattr(kind, "_supports_flash_attn", False))
 
 
 _lock = threading.Lock()
@@ -113,3 +113,41 @@ def tf32() -> Iterator[None]:
             before = _users.pop()
             if not _users:
                 matmul.allow_tf32 = before
+
+
+def _texts() -> tuple[str, ...]:
+    resource = files("reffree") / "resources" / "probe.json"
+    found: list[str] = json.loads(resource.read_text(encoding="utf-8"))
+    n = len(found)
+    openings = (" ".join(sentence.split()[:3]) for sentence in found)
+    pairs = (f"{found[i]} {found[(i + 5) % n]}" for i in range(n))
+    passages = (" ".join(found[(i + 3 * k) % n] for k in range(4)) for i in range(n))
+    return (*found, *openings, *pairs, *passages)
+
+
+PROBE = _texts()
+"""64 English texts of 3 to 60 words, which never change."""
+
+
+def cosine_deviation(found: NDArray[np.float32], expected: NDArray[np.float32]) -> float:
+    """Return the largest difference of the cosines of any two texts."""
+
+    def cosines(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
+        x = vectors.astype(np.float64)
+        lengths = np.linalg.norm(x, axis=1, keepdims=True)
+        x /= np.where(lengths > 0, lengths, 1)
+        return x @ x.T
+
+    return float(np.abs(cosines(found) - cosines(expected)).max())
+
+
+def one_digit_up(deviation: float) -> str:
+    """One digit that counts, upwards.
+
+    >>> one_digit_up(0.00034), one_digit_up(0.0101), one_digit_up(0.0)
+    ('4e-04', '2e-02', '0')
+    """
+    if deviation <= 0:
+        return "0"
+    power = math.floor(math.log10(deviation))
+    return f"{math.ceil(round(deviation / 10**power, 6)) * 10**power:.0e}"

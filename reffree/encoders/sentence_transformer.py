@@ -1,26 +1,47 @@
-"""Encode with whatever the loaders made: batches by tokens, smaller ones when memory runs out."""
+"""Loads a model's files and encodes: batches by tokens, smaller ones when memory runs out.
+
+Four ways lead to a `SentenceTransformer`: sentence-transformers folders are loaded as they were
+saved; plain transformers get a pooling over the layer that was chosen, encoders and decoder-only
+language models alike (their base model: no head is loaded); static vectors are read from their two
+files. Safetensors and GGUF are read, pickles and code only where the spec says that the user asked
+for it.
+"""
 
 from __future__ import annotations
 
+import importlib
+import io
+import json
 import logging
+import re
 import shutil
 import tempfile
+import threading
+import warnings
 import weakref
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, nullcontext
+from contextlib import closing, contextmanager, nullcontext, redirect_stderr
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from pickle import UnpicklingError
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 
+from reffree.encoders import precision
+from reffree.encoders.aliases import PACKAGED, packaged_folder
 from reffree.encoders.base import EncodedTexts, EncoderSpec
 from reffree.encoders.batching import (
+    MASK,
     Batch,
+    Features,
     ThreadShare,
+    Tokeniser,
     batch_of,
     draw_ahead,
     make_batches,
@@ -28,16 +49,14 @@ from reffree.encoders.batching import (
     run_side_by_side,
     share_threads,
     split,
+    tokeniser_of,
 )
 from reffree.encoders.cache import fact_path, recall, remember
-from reffree.encoders.device import device_slug
-from reffree.encoders.loaders import LOADING_ERRORS, load
 from reffree.encoders.models import ModelFolder
 from reffree.encoders.options import ModelSettings
-from reffree.encoders.precision import check_type, in_float32, is_reduced, tf32
-from reffree.encoders.probe import PROBE, cosine_deviation, one_digit_up
-from reffree.encoders.tokenising import MASK, Features, Tokeniser, tokeniser_of
+from reffree.encoders.precision import PROBE
 from reffree.util.errors import EncoderError, first_line, shorten
+from reffree.util.optional import missing_packages
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -59,6 +78,18 @@ STATIC_TOKENS_PER_BATCH = 100_000
 LARGEST_BUDGET = 2**31
 PLAIN = ModelSettings()
 
+LOADING_ERRORS = (
+    *(OSError, ValueError, RuntimeError, KeyError, ImportError, TypeError, AttributeError),
+    *(IndexError, SafetensorError, UnpicklingError),
+)
+"""What the libraries raise for folders that are no working model."""
+
+_loading = threading.Lock()
+"""One model at a time: the libraries change settings of the whole process meanwhile."""
+
+TEXT = ("text", "message")
+"""What units may be. Other modalities would take one that looks like a path for a file to open."""
+
 
 class SentenceTransformerEncoder:
     """Loads the model at the first text, so that a fully cached run never does."""
@@ -77,10 +108,7 @@ class SentenceTransformerEncoder:
         On devices other than the CPU, and for a replica beside others, one batch is computed behind
         the other, a few of them queued; on a CPU several side by side.
         """
-        self.folder = folder
-        self.device = device
-        self.settings = settings
-        self.kept = kept
+        self.folder, self.device, self.settings, self.kept = folder, device, settings, kept
         self.is_compiled = settings.backend == "compile"
         is_spread = settings.device_map is not None
         is_static = folder.loader == "static"
@@ -90,13 +118,14 @@ class SentenceTransformerEncoder:
         is_shared = device.type == "cpu" and not is_alone
         self.share = share_threads() if is_shared else ThreadShare(1, 1)
         default = TOKENS_PER_BATCH[device.type] * self.share.threads
-        self._budget = fact_path(kept, "budget", folder.spec.fingerprint, device_slug(device))
-        self.batch_tokens: int = settings.batch_tokens or (
-            STATIC_TOKENS_PER_BATCH if is_static else default
+        card = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+        slug = re.sub(r"[^a-z0-9]+", "-", card.lower()).strip("-")  # one of all cards of a make
+        self._budget = fact_path(kept, "budget", folder.spec.fingerprint, slug)
+        self.batch_tokens: int = (
+            settings.batch_tokens
+            or recall(self._budget, "batch_tokens", int, LARGEST_BUDGET)  # fitted before
+            or (STATIC_TOKENS_PER_BATCH if is_static else default)
         )
-        found = recall(self._budget).get("batch_tokens")
-        if settings.batch_tokens is None and type(found) is int and 0 < found <= LARGEST_BUDGET:
-            self.batch_tokens = found  # fitted into memory before
         enough = None if is_static else ENOUGH_TOKENS.get(device.type)
         self.enough = enough and enough * self.share.threads
 
@@ -104,19 +133,19 @@ class SentenceTransformerEncoder:
     def spec(self) -> EncoderSpec:
         """What fixes the vectors; how far off reduced ones are is measured for it."""
         spec = self.folder.spec
-        if not (self.is_queued and is_reduced(self.folder)):
+        if not (self.is_queued and precision.is_reduced(self.folder)):
             return spec
         path = fact_path(self.kept, "deviation", spec.fingerprint)
-        found = recall(path).get("cosine_deviation")
-        if not (isinstance(found, float) and 0 <= found <= 2):
-            found = self._measure_deviation()
-            if found is not None:
-                remember(path, {"cosine_deviation": found})
+        found = recall(path, "cosine_deviation", float, 2)
+        if found is None and (found := self._measure_deviation()) is not None:
+            remember(path, {"cosine_deviation": found})
         return replace(spec, deviation=found)
 
     def _measure_deviation(self) -> float | None:
         """Hold vectors against float32's; None where that does not fit into the device's memory."""
-        plain = SentenceTransformerEncoder(in_float32(self.folder), self.device, self.settings)
+        plain = SentenceTransformerEncoder(
+            precision.in_float32(self.folder), self.device, self.settings
+        )
         try:
             vectors = []
             for encoder in (self, plain):
@@ -128,11 +157,16 @@ class SentenceTransformerEncoder:
             if isinstance(cause, Exception) and is_out_of_memory(cause):
                 return None
             raise error if isinstance(error, EncoderError) else self._failure(error) from cause
-        found = cosine_deviation(*vectors)
+        found = precision.cosine_deviation(*vectors)
         LOGGER.warning(
             "reffree: note: encoder %r computes in %s, which moves cosines of %d texts by %s at "
             "most; dtype=float32 is exact.",
-            *(self.folder.spec.name, self.folder.spec.dtype, len(PROBE), one_digit_up(found)),
+            *(
+                self.folder.spec.name,
+                self.folder.spec.dtype,
+                len(PROBE),
+                precision.one_digit_up(found),
+            ),
         )
         return found
 
@@ -192,7 +226,9 @@ class SentenceTransformerEncoder:
                     continue
                 self.batch_tokens = max(1, min(self.batch_tokens, batch.size // 2))
                 has_halved = True
-                free_memory(self.device)
+                from accelerate.utils.memory import clear_device_cache
+
+                clear_device_cache(garbage_collection=self.device.type != "cpu")
             # Also batches that were planned before memory ran out.
             parts = self._parts(batch)
             todo += [(part, partial(self._compute, part)) for part in reversed(parts)]
@@ -203,10 +239,7 @@ class SentenceTransformerEncoder:
         return [batch_of(reads, self._tokeniser) for reads in parts]
 
     def _compute(self, batch: Batch) -> Matrix:
-        if self.is_queued:
-            return self._begin(batch)()
-        vectors: Matrix = self._vectors(batch.features).cpu().numpy()
-        return vectors
+        return self._begin(batch)()
 
     def _begin(self, batch: Batch) -> Callable[[], Matrix]:
         """Queue a batch on the device; returns what waits for its vectors.
@@ -242,7 +275,10 @@ class SentenceTransformerEncoder:
             else value
             for name, value in features.items()
         }
-        with torch.inference_mode(), tf32() if self.folder.spec.dtype == "tf32" else nullcontext():
+        with (
+            torch.inference_mode(),
+            precision.tf32() if self.folder.spec.dtype == "tf32" else nullcontext(),
+        ):
             if self.is_queued and MASK in there and not is_padded:
                 mask, (first, *others) = there.pop(MASK), model
                 there = {**first(there), MASK: mask}
@@ -270,7 +306,7 @@ class SentenceTransformerEncoder:
 
     @cached_property
     def _model(self) -> SentenceTransformer:
-        check_type(self.folder.spec.dtype, self.device)
+        precision.check_type(self.folder.spec.dtype, self.device)
         offload = Path(tempfile.mkdtemp(prefix="reffree-offload-"))
         weakref.finalize(self, shutil.rmtree, offload, ignore_errors=True)
         try:
@@ -282,8 +318,7 @@ class SentenceTransformerEncoder:
         return model
 
     def _failure(self, error: Exception) -> EncoderError:
-        spec = self.folder.spec
-        remedy = "try another encoder, device"
+        spec, remedy = self.folder.spec, "try another encoder, device"
         if self.is_compiled or spec.attention != "auto":
             remedy = f"leave out {'backend' if self.is_compiled else 'attention'}"
         return EncoderError(
@@ -299,8 +334,159 @@ def is_out_of_memory(error: Exception) -> bool:
     return bool(should_reduce_batch_size(error))
 
 
-def free_memory(device: torch.device) -> None:
-    """Give back what a batch that failed has left."""
-    from accelerate.utils.memory import clear_device_cache
+def load(
+    folder: ModelFolder, device: torch.device, device_map: str | None, offload: Path
+) -> SentenceTransformer:
+    """Load a model onto a device, or spread it over several, memory and the folder ``offload``."""
+    from sentence_transformers import SentenceTransformer
 
-    clear_device_cache(garbage_collection=device.type != "cpu")
+    spec, note = folder.spec, "reffree: note: encoder %r %s."
+    if spec.code == "trusted":
+        LOGGER.warning(note, spec.name, "may run code that comes with it (trust_remote_code)")
+    if spec.weights == "bin":
+        LOGGER.warning(note, spec.name, "is read from pickled weights (allow_pickle)")
+    if folder.packaged:
+        packaged_folder(folder.packaged)  # the weights are those whose hash is known
+    with _loading, silence_libraries():
+        if folder.loader == "static":
+            return _load_static(folder, device)
+        weights = _weight_settings(spec, device, device_map, offload)
+        if folder.loader == "sentence-transformers":
+            model = SentenceTransformer(
+                str(folder.path),
+                model_kwargs=weights,
+                device=None if "device_map" in weights else str(device),
+                local_files_only=True,
+                trust_remote_code=spec.code == "trusted",
+            )
+        else:
+            model = _load_pooled(folder, device, weights)
+        _read_as_text(model, spec.name)
+        tokenizer = model.tokenizer
+        if tokenizer is not None and tokenizer.pad_token is None:
+            # Padding is masked, so any token serves.
+            tokenizer.pad_token = tokenizer.eos_token or tokenizer.convert_ids_to_tokens(0)
+        model.max_seq_length = spec.max_length
+    return model
+
+
+def _load_pooled(
+    folder: ModelFolder, device: torch.device, weights: dict[str, Any]
+) -> SentenceTransformer:
+    """Put a pooling on one layer of a plain transformer, encoder or decoder.
+
+    The explicit text modality keeps chat templates away from plain text.
+    """
+    from unittest.mock import patch
+
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+
+    spec = folder.spec
+    files: dict[str, Any] = {"local_files_only": True, "trust_remote_code": spec.code == "trusted"}
+    parsed_once: Any = nullcontext()
+    if spec.weights == "gguf":
+        files["gguf_file"] = PACKAGED["smollm2"].weights
+        # transformers asks the same of the file again and again: a third of the time to load.
+        gguf = importlib.import_module("gguf")
+        once: dict[str, Any] = {
+            name: cache(getattr(gguf, name)) for name in ("GGUFReader", "get_tensor_name_map")
+        }
+        parsed_once = patch.multiple(gguf, **once)
+    output = "last_hidden_state" if spec.layer is None else ("hidden_states", spec.layer)
+    with parsed_once:
+        transformer = Transformer(
+            str(folder.path),
+            model_kwargs={**weights, **files},
+            processor_kwargs=dict(files),
+            config_kwargs=dict(files),
+            modality_config={"text": {"method": "forward", "method_output_name": output}},
+            module_output_name="token_embeddings",
+        )
+    # Positions count from the left, so only padding on the right leaves every text its own;
+    # decoders do not look to the right at all.
+    transformer.tokenizer.padding_side = "right"
+    pooling = Pooling(transformer.get_embedding_dimension(), pooling_mode=spec.pooling)
+    is_spread = "device_map" in weights
+    return SentenceTransformer(
+        modules=[transformer, pooling],
+        model_kwargs={"device_map": weights["device_map"]} if is_spread else None,
+        device=None if is_spread else str(device),
+    )
+
+
+def _load_static(folder: ModelFolder, device: torch.device) -> SentenceTransformer:
+    """Read a table of token vectors and its tokenizer; a text's vector is their mean."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+    from tokenizers import Tokenizer
+
+    weights, tokenizer = (folder.path / name for name in PACKAGED["wordllama"].files)
+    (table,) = load_file(weights).values()
+    static = StaticEmbedding(Tokenizer.from_file(str(tokenizer)), embedding_weights=table.float())
+    return SentenceTransformer(modules=[static], device=str(device))
+
+
+def _weight_settings(
+    spec: EncoderSpec, device: torch.device, device_map: str | None, offload: Path
+) -> dict[str, Any]:
+    """How the weights are read, and where they go."""
+    kept_as = "float32" if spec.dtype == "tf32" else spec.dtype  # of which TF32 is a use
+    weights: dict[str, Any] = {"dtype": getattr(torch, kept_as)}
+    if spec.weights != "gguf":
+        weights["use_safetensors"] = spec.weights == "safetensors"
+    if spec.attention != "auto":
+        weights["attn_implementation"] = spec.attention
+    if device_map is not None:
+        is_json = device_map.lstrip().startswith("{")
+        weights["device_map"] = json.loads(device_map) if is_json else device_map
+        weights["offload_folder"] = str(offload)
+    if spec.quantisation != "none":
+        if missing_packages(["bitsandbytes"]):
+            raise EncoderError(
+                f"quantisation {spec.quantisation}: found no installed package bitsandbytes; "
+                "expected it beside a CUDA build of torch; run python -m pip install bitsandbytes, "
+                "or leave out quantisation"
+            )
+        from transformers import BitsAndBytesConfig
+
+        how: dict[str, Any] = {"load_in_8bit": True}
+        if spec.quantisation == "4bit":
+            how = {"load_in_4bit": True, "bnb_4bit_compute_dtype": weights["dtype"]}
+        weights["quantization_config"] = BitsAndBytesConfig(**how)
+        weights.setdefault("device_map", {"": str(device)})
+    return weights
+
+
+def _read_as_text(model: SentenceTransformer, name: str) -> None:
+    """Close every other modality: a unit "notes.png" is not a picture to be opened."""
+    first = model[0]
+    if not hasattr(first, "modality_config"):
+        return
+    kept = {kind: how for kind, how in first.modality_config.items() if kind in TEXT}
+    if not kept:
+        raise EncoderError(
+            f"encoder {name!r}: found a model of {' and '.join(first.modality_config)}; expected "
+            "one that reads text; use another"
+        )
+    first.modality_config = kept
+    first.input_formatter.supported_modalities = list(kept)
+
+
+@contextmanager
+def silence_libraries() -> Iterator[None]:
+    """Keep back the libraries' bars, warnings and log, which are not the user's to act on."""
+    from transformers.utils import logging as chatter
+
+    level, disabled = chatter.get_verbosity(), logging.root.manager.disable
+    chatter.disable_progress_bar()
+    chatter.set_verbosity_error()
+    logging.disable(logging.WARNING)
+    try:
+        # The bar over a GGUF's tensors heeds no setting.
+        with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        chatter.set_verbosity(level)
+        logging.disable(disabled)

@@ -20,12 +20,20 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from reffree.encoders.base import encode_texts
-from reffree.encoders.loaders import LOADING_ERRORS
-from reffree.encoders.models import DEFAULT_ENCODER, ModelFolder, find_model
-from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
+from reffree.encoders.models import ModelFolder, find_model
+from reffree.encoders.options import DEFAULT_ENCODER
+from reffree.encoders.sentence_transformer import LOADING_ERRORS, SentenceTransformerEncoder
 from reffree.util.arrays import Floats
 from reffree.util.atomic import user_path
-from reffree.util.errors import EncoderError, InputError, Place, counted, first_line, shorten
+from reffree.util.errors import (
+    EncoderError,
+    InputError,
+    Place,
+    counted,
+    first_line,
+    mistake,
+    shorten,
+)
 
 INPUT_EMBEDDINGS = (
     *("word_embeddings.weight", "embed_tokens.weight", "tok_embeddings.weight", "wte.weight"),
@@ -92,13 +100,13 @@ class ModelWordVectors:
         """Return vectors and which words are known."""
         embeddings, tokenizer = self._read
         vectors, known = np.zeros((len(words), embeddings.shape[1])), np.zeros(len(words), bool)
-        texts = [CARRIER + word for word in words]
+        if not words:
+            return vectors, known
         how = {"add_special_tokens": False, "return_offsets_mapping": True, "verbose": False}
-        encoded = tokenizer(texts, **how) if texts else {"input_ids": [], "offset_mapping": []}
-        for i, (ids, spans) in enumerate(
-            zip(encoded["input_ids"], encoded["offset_mapping"], strict=True)
-        ):
-            pieces = [t for t, (_, end) in zip(ids, spans, strict=True) if end > len(CARRIER)]
+        read = tokenizer([CARRIER + word for word in words], **how)
+        for i, ids in enumerate(read["input_ids"]):
+            places = zip(ids, read["offset_mapping"][i], strict=True)
+            pieces = [token for token, (_, end) in places if end > len(CARRIER)]
             if not pieces or tokenizer.unk_token_id in pieces:
                 continue
             if max(pieces) >= len(embeddings):
@@ -187,10 +195,6 @@ class FileWordVectors:
             raise self._refusal(None, "no words", "lines of a word and its numbers")
         self.name = f"{path.name}@sha256:{digest.hexdigest()[:16]}"
 
-    def __len__(self) -> int:
-        """Return the number of words."""
-        return len(self._offsets)
-
     def look_up(self, words: Sequence[str]) -> Found:
         """Return vectors and which words are known."""
         vectors = np.zeros((len(words), self.dimension))
@@ -206,12 +210,8 @@ class FileWordVectors:
         try:
             return self.path.open("rb")
         except OSError as error:
-            raise InputError(
-                f"no readable file ({error.strerror})",
-                expected="a text file of word vectors",
-                remedy="check the path",
-                place=Place(str(self.path)),
-            ) from error
+            found, expected = f"no readable file ({error.strerror})", "a text file of word vectors"
+            raise mistake(Place(str(self.path)), found, expected, "check the path") from error
 
     def _note_word(self, line: bytes, number: int, offset: int) -> None:
         """Note where a word stands, unless its line starts with a space: that is no word."""
@@ -235,12 +235,8 @@ class FileWordVectors:
         return vector
 
     def _refusal(self, line: int | None, found: str, expected: str) -> InputError:
-        return InputError(
-            found,
-            expected=expected,
-            remedy="give vectors in the text format of GloVe or word2vec",
-            place=Place(str(self.path), line),
-        )
+        remedy = "give vectors in the text format of GloVe or word2vec"
+        return mistake(Place(str(self.path), line), found, expected, remedy)
 
 
 def open_word_vectors(
@@ -251,10 +247,9 @@ def open_word_vectors(
     With ``pieces``, a model's input embeddings instead of words that were through it; of static
     vectors, such as wordllama's, these are the same.
     """
-    if source is not None:
-        path = user_path(source)
-        if os.path.isfile(path) or path.suffix.lower() in (".txt", ".vec"):  # noqa: PTH113  (also for names too long)
-            return FileWordVectors(path)
+    path = user_path(source or "")
+    if os.path.isfile(path) or path.suffix.lower() in (".txt", ".vec"):  # noqa: PTH113  (also for names too long)
+        return FileWordVectors(path)
     folder = find_model(DEFAULT_ENCODER if source is None else source, offline=offline)
     has_pieces = pieces and folder.loader != "static"
     return ModelWordVectors(folder) if has_pieces else EncodedWordVectors(folder)

@@ -101,7 +101,7 @@ def _unread(embedded: Embeddings, n_units: int) -> list[str]:
     if not many:
         return []
     told = listed(f"{n:,} of {counted(n_units, 'unit')} in {kind}" for kind, n in many.items())
-    from reffree.encoders.languages import readers
+    from reffree.encoders.aliases import readers
 
     better = readers(many)
     remedy = f"choose one that was: {' or '.join(better)}" if better else "choose one that was"

@@ -10,7 +10,7 @@ from reffree.data.corpus import Corpus
 from reffree.encoders.address import refuse_endpoint
 from reffree.encoders.device import parse_ray
 from reffree.encoders.embed import Embeddings
-from reffree.encoders.ray_actors import ray_actors, remote_options
+from reffree.encoders.opening import ray_actors, remote_options
 from reffree.evaluate.blocks import Plan, score_documents
 from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.scores import Scores

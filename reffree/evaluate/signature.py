@@ -101,7 +101,7 @@ def _dtype(spec: EncoderSpec) -> str:
     """Name the type of the computation, with how far it was measured to be from float32."""
     if spec.deviation is None:
         return spec.dtype
-    from reffree.encoders.probe import PROBE, one_digit_up
+    from reffree.encoders.precision import PROBE, one_digit_up
 
     return f"{spec.dtype}(cosine deviation<={one_digit_up(spec.deviation)} on {len(PROBE)} texts)"
 

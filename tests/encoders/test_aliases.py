@@ -14,7 +14,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
 
 from reffree.encoders.aliases import ALIASES, PACKAGED
-from reffree.encoders.models import TRIED, catalogue
+from reffree.encoders.models import catalogue
 from tests.checkpoints import WORDS
 from tests.encoders.streams import encode, opened
 
@@ -49,7 +49,7 @@ def prove(alias, device=CPU):
 
 @pytest.mark.parametrize("alias", HUB)
 def test_a_tiny_model_of_its_architecture(checkpoint, tmp_path, monkeypatch, alias):
-    folder = checkpoint(TRIED[alias])
+    folder = checkpoint(ALIASES[alias].tried)
     if ALIASES[alias].loader == "sentence-transformers":
         transformer = Transformer(str(folder))
         modules = [transformer, Pooling(transformer.get_embedding_dimension())]
@@ -58,12 +58,12 @@ def test_a_tiny_model_of_its_architecture(checkpoint, tmp_path, monkeypatch, ali
         folder = tmp_path / "saved"
         SentenceTransformer(modules=modules, device="cpu").save(str(folder))
     monkeypatch.setattr("reffree.encoders.models.hub_folder", lambda name, **how: folder)
-    assert prove(alias).config.model_type == TRIED[alias]
+    assert prove(alias).config.model_type == ALIASES[alias].tried
 
 
 def check_own_weights(alias, device):
     model, known = prove(alias, device), ALIASES[alias]
-    assert model.config.model_type == TRIED[alias]
+    assert model.config.model_type == ALIASES[alias].tried
     assert model.config.hidden_size == known.dimension
     assert sum(p.numel() for p in model.parameters()) == pytest.approx(known.parameters, rel=0.02)
 

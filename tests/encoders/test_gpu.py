@@ -12,8 +12,7 @@ from numpy.testing import assert_allclose
 from reffree.encoders.batching import batch_of, make_batches
 from reffree.encoders.opening import open_encoder
 from reffree.encoders.options import EncoderOptions
-from reffree.encoders.precision import abilities_of
-from reffree.encoders.probe import PROBE, cosine_deviation
+from reffree.encoders.precision import PROBE, abilities_of, cosine_deviation
 from tests.checkpoints import CONFIGS, WORDS, save_checkpoint
 from tests.encoders.streams import CPU, encode, opened
 

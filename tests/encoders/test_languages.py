@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import reffree
-from reffree.encoders.aliases import ALIASES
+from reffree.encoders.aliases import ALIASES, main_script, readers, unread_units
 from reffree.encoders.embed import Embeddings
-from reffree.encoders.languages import main_script, readers, unread_units
 from reffree.encoders.models import find_model
 from reffree.encoders.options import ModelSettings
 from reffree.evaluate import corpus_counts

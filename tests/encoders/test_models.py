@@ -17,6 +17,7 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
+import reffree
 from reffree.encoders.aliases import ALIASES, PACKAGED, is_installed
 from reffree.encoders.cache import cache_path
 from reffree.encoders.device import may_have_card
@@ -435,16 +436,27 @@ def test_names_and_settings_are_told_apart(text, name, settings):
         ("m:layer=1,poolin=cls", "layer = '1,poolin=cls'; expected a whole number"),
         ("m:device_map=both", "device_map = 'both'; expected auto or balanced or"),
         ("m:device_map={", "device_map = '{'; expected auto or balanced or"),
-        ({"drop": ["repeat"]}, "drop = 'repeat'; expected backchannels or repeats"),
         ({"device": "gpu"}, "the device 'gpu'; expected auto, cpu, cuda"),
         ({"device": "ray:actors=0"}, "the device 'ray:actors=0'"),
-        ({"cache": True}, "cache = 'True'; expected a folder or off"),
     ],
 )
 def test_options_that_are_none_are_refused_before_anything_is_looked_for(options, found):
     with pytest.raises(OptionError) as error:
         EncoderOptions(**({"encoder": options} if isinstance(options, str) else options))
     assert f"found {found}" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ({"drop": ["repeat"]}, "drop = repeat; expected backchannels or repeats"),
+        ({"cache": True}, "cache = True; expected"),
+    ],
+)
+def test_options_of_no_kind_are_refused_by_functions(options, found):
+    corpus = reffree.Corpus((reffree.Document.build("d", ["a", "b"], gold=[1, 1]),))
+    with pytest.raises(OptionError, match=f"found {found}"):
+        reffree.embed(corpus, **options)
 
 
 @pytest.mark.parametrize("architecture", CONFIGS)

@@ -17,14 +17,20 @@ from reffree.encoders.base import EncodedTexts, EncoderSpec
 from reffree.encoders.device import (
     RayCluster,
     choose_device,
-    choose_devices,
+    device_names,
     parse_ray,
 )
 from reffree.encoders.models import find_model
 from reffree.encoders.opening import ReplicatedEncoder, open_encoder, shares
 from reffree.encoders.options import EncoderOptions, ModelSettings
-from reffree.encoders.precision import Abilities, abilities_of, suit_devices
-from reffree.encoders.probe import PROBE, cosine_deviation, one_digit_up
+from reffree.encoders.precision import (
+    PROBE,
+    Abilities,
+    abilities_of,
+    cosine_deviation,
+    one_digit_up,
+    suit_devices,
+)
 from reffree.util.errors import EncoderError, OptionError
 from tests.checkpoints import WORDS
 from tests.encoders.streams import CPU, encode, opened, spelt
@@ -159,10 +165,10 @@ def test_the_signature_has_the_deviation(write_corpus):
 
 
 def test_devices():
-    assert choose_devices("cpu, cpu") == [CPU, CPU]
+    assert device_names("cpu, cpu") == ["cpu", "cpu"]
     assert choose_device("cpu,cpu") == CPU
     with pytest.raises(OptionError, match=r"the device 'gpu'; .*several with commas"):
-        choose_devices("cpu,gpu")
+        device_names("cpu,gpu")
     count = torch.cuda.device_count()
     with pytest.raises(EncoderError, match=f"found {count} CUDA devices"):
         choose_device(f"cuda:{count}")

@@ -9,11 +9,10 @@ from dataclasses import replace
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from reffree.encoders import ray_actors as module
+from reffree.encoders import opening as module
 from reffree.encoders.device import RayCluster
-from reffree.encoders.opening import open_encoder
+from reffree.encoders.opening import encode_items, open_encoder, ray_actors, remote_options
 from reffree.encoders.options import EncoderOptions
-from reffree.encoders.ray_actors import encode_items, ray_actors, remote_options
 from reffree.util.errors import EncoderError, ReffreeError
 from tests.checkpoints import WORDS
 from tests.encoders.streams import encode, opened

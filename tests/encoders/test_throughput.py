@@ -22,10 +22,14 @@ from torch._dynamo.utils import counters
 import reffree
 from reffree.encoders.aliases import is_installed
 from reffree.encoders.batching import (
+    BagsOfTokens,
     ThreadShare,
+    TokenisedOnce,
+    Tokeniser,
     make_batches,
     plan_batches,
     run_side_by_side,
+    tokeniser_of,
 )
 from reffree.encoders.cache import (
     EmbeddingCache,
@@ -35,8 +39,7 @@ from reffree.encoders.cache import (
 )
 from reffree.encoders.opening import open_encoder
 from reffree.encoders.options import EncoderOptions
-from reffree.encoders.probe import PROBE, cosine_deviation
-from reffree.encoders.tokenising import BagsOfTokens, TokenisedOnce, Tokeniser, tokeniser_of
+from reffree.encoders.precision import PROBE, cosine_deviation
 from reffree.util.errors import EncoderError, OptionError
 from tests import checkpoints
 from tests.checkpoints import CONFIGS, WORDS, save_checkpoint
@@ -108,7 +111,7 @@ class Lengths:
     """Stands for a tokenizer: a text is as long as its number says."""
 
     def read(self, positions, texts):
-        from reffree.encoders.tokenising import Read
+        from reffree.encoders.batching import Read
 
         return [Read(p, len(t), len(t), t) for p, t in zip(positions, texts, strict=True)]
 

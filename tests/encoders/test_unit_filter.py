@@ -150,12 +150,6 @@ def test_context_is_the_neighbours_in_order(units, context):
         assert text == " ".join(around)
 
 
-@pytest.mark.parametrize("context", [-1, 0.5, True, "1"])
-def test_context_that_is_none(context):
-    with pytest.raises(OptionError, match="a whole number of units, 0 or more"):
-        unit_texts(["a"], context)
-
-
 class Lengths:
     """A text's vector is its length."""
 

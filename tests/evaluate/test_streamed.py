@@ -146,7 +146,7 @@ def test_actors_give_the_bytes_of_this_process(tmp_path, model, small_blocks, mo
         assert (cluster.address, cluster.actors) == ("10.0.0.1:6379", 2)
         yield Here()
 
-    monkeypatch.setattr("reffree.encoders.ray_actors.ray_actors", here)
+    monkeypatch.setattr("reffree.encoders.opening.ray_actors", here)
     monkeypatch.setattr("reffree.evaluate.ray.ray_actors", here, raising=False)
     for source in (Shards([path]), reffree.load(path)):
         table = reffree.score(source, device="ray:address=10.0.0.1:6379,actors=2", **how)
