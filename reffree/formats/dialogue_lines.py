@@ -18,9 +18,9 @@ from typing import Any
 from reffree.data.corpus import Document
 from reffree.data.segmentation import Segmentation
 from reffree.formats.dialogues import Dialogue, Joined
-from reffree.formats.fields import Record, as_list, zero_or_one
-from reffree.formats.format import JSON, TEXT, Format, Sample
+from reffree.formats.format import JSON, TEXT, Format
 from reffree.formats.source import Source
+from reffree.formats.strict_json import Record, as_list, zero_or_one
 from reffree.util.errors import Place, counted, mistake, shorten
 
 CALL = re.compile(r"call_id_\S+\s*$")
@@ -72,9 +72,9 @@ class DailyDialog(Joined):
     rank = 4
 
     @classmethod
-    def matches_folder(cls, folder: Sample) -> bool:
+    def matches_folder(cls, folder: Source) -> bool:
         """Whether a file has the corpus's name."""
-        return any(file.path.name == _TEXT for file in folder.files)
+        return any(file.path.name == _TEXT for file in folder.files.values())
 
     def read(self, source: Source) -> list[Document]:
         """Read a file of dialogues, or the one of a folder, with the topics beside it."""
@@ -119,9 +119,9 @@ class Tiage(Format):
     rank = 6
 
     @classmethod
-    def matches(cls, sample: Sample) -> bool:
+    def matches(cls, source: Source) -> bool:
         """Whether there is an object of lists of pairs."""
-        dialogue = next(iter(sample.value.values()), None)
+        dialogue = next(iter(source.value.values()), None)
         return isinstance(dialogue, list) and bool(dialogue) and _is_pair(dialogue[0])
 
     def read(self, source: Source) -> list[Document]:
@@ -159,9 +159,9 @@ class TiageTable(Format):
     rank = 0
 
     @classmethod
-    def matches(cls, sample: Sample) -> bool:
+    def matches(cls, source: Source) -> bool:
         """Whether the first line is that of a dialogue."""
-        row = _row(sample.head)
+        row = _row(source.head)
         return row is not None and row[0] == "0" and row[2] in ("-1", "0", "1")
 
     def read(self, source: Source) -> list[Document]:

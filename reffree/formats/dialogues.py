@@ -36,9 +36,9 @@ from typing import Literal, cast
 from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import Segmentation
 from reffree.formats import jsonl
-from reffree.formats.fields import Record, as_list, zero_or_one
-from reffree.formats.format import JSON, Format, Sample
+from reffree.formats.format import JSON, Format
 from reffree.formats.source import Source
+from reffree.formats.strict_json import Record, as_list, zero_or_one
 from reffree.util.bounds import check_whole
 from reffree.util.errors import Place, counted, mistake, shorten
 
@@ -213,9 +213,9 @@ class MultiWoz(Format):
     rank = 6
 
     @classmethod
-    def matches(cls, sample: Sample) -> bool:
+    def matches(cls, source: Source) -> bool:
         """Whether there are turns of a dialogue, or logs by file name."""
-        return super().matches(sample) or _first_has(sample, "log")
+        return super().matches(source) or _first_has(source, "log")
 
     def read(self, source: Source) -> list[Document]:
         """Read 2.2, a list of dialogues, or 2.1, an object of dialogues by file name."""
@@ -225,9 +225,9 @@ class MultiWoz(Format):
         return [_read_turns(dialogue) for dialogue in jsonl.tables(source)]
 
 
-def _first_has(sample: Sample, key: str) -> bool:
+def _first_has(source: Source, key: str) -> bool:
     """Whether the first value of an object is an object with the key."""
-    first = next(iter(sample.value.values()), None)
+    first = next(iter(source.value.values()), None)
     return isinstance(first, dict) and key in first
 
 
@@ -311,9 +311,9 @@ class TopicalChat(Format):
     rank = 6
 
     @classmethod
-    def matches(cls, sample: Sample) -> bool:
+    def matches(cls, source: Source) -> bool:
         """Whether there are conversations by id."""
-        return _first_has(sample, "content")
+        return _first_has(source, "content")
 
     def read(self, source: Source) -> list[Document]:
         """Read the conversations of a file by their ids."""

@@ -26,9 +26,9 @@ from typing import Any, ClassVar, Literal
 from reffree.data.corpus import Document
 from reffree.data.sentences import sentence_spans, splitter
 from reffree.formats import jsonl
-from reffree.formats.fields import Record
-from reffree.formats.format import JSON, TEXT, Format, Sample
+from reffree.formats.format import JSON, TEXT, Format
 from reffree.formats.source import Source
+from reffree.formats.strict_json import Record
 from reffree.util.bounds import check_whole
 from reffree.util.errors import Place, mistake, shorten
 from reffree.util.optional import require
@@ -360,10 +360,10 @@ class RadioNews(Format):
     rank = 6
 
     @classmethod
-    def matches(cls, sample: Sample) -> bool:
+    def matches(cls, source: Source) -> bool:
         """Whether there is a programme, or its segments with transcripts."""
         for part, key in (("data", PROGRAMME), ("segments", "transcript")):
-            inside = sample.value.get(part)
+            inside = source.value.get(part)
             inside = inside[0] if isinstance(inside, list) and inside else inside
             if isinstance(inside, dict) and key in inside:
                 return True

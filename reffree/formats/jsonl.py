@@ -16,10 +16,10 @@ from typing import Any, cast
 
 from reffree.data.corpus import GOLD, Corpus, Document
 from reffree.data.segmentation import Convention, Segmentation
-from reffree.formats.fields import Record, listed, nearest
-from reffree.formats.format import JSON, Format, Sample
+from reffree.formats.format import JSON, Format
 from reffree.formats.labels import OTHER_FORMS, numbers, segmentation_of
 from reffree.formats.source import LINE_SUFFIXES, Source
+from reffree.formats.strict_json import Record, listed, nearest
 from reffree.util.errors import CHECK, Place, mistake, shorten, visible_json
 
 GOLDS = "golds"
@@ -41,14 +41,14 @@ class Jsonl(Format):
     keeps = frozenset({"text", "systems", "golds", "speakers", "meta"})
 
     @classmethod
-    def matches(cls, sample: Sample) -> bool:
+    def matches(cls, source: Source) -> bool:
         """Whether there is a key that documents have."""
-        return not sample.value.keys().isdisjoint(("units", "segmentation", "id"))
+        return not source.value.keys().isdisjoint(("units", "segmentation", "id"))
 
     @classmethod
-    def is_sure(cls, sample: Sample) -> bool:
+    def is_sure(cls, source: Source) -> bool:
         """Whether there are units, which no other format has."""
-        return "units" in sample.value
+        return "units" in source.value
 
     def without_text(self) -> Jsonl:
         """Take documents without units."""

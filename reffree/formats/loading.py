@@ -202,19 +202,22 @@ def _block_text(source: Source, ids: Sequence[str], format: Format) -> list[Docu
 
 
 def _folder_text(source: Source, ids: Sequence[str]) -> list[Document]:
-    listed = source.files()
-    paths = {without_suffix(name, (".txt",)): path for name, path in listed if name[-4:] == ".txt"}
+    files = {
+        without_suffix(name, (".txt",)): file
+        for name, file in source.files.items()
+        if name.endswith(".txt")
+    }
     for id in ids:
-        if id not in paths:
+        if id not in files:
             found = f"no file {id + '.txt'!r} in the folder"
             remedy = "add it, one unit per line"
             raise mistake(Place(source.name, document=id), found, "one for every document", remedy)
     documents = []
-    for id, file in source.opened((id, paths[id]) for id in ids):
+    for id, file in source.opened((id, files[id]) for id in ids):
         units = [text for _, text in file.lines()]
         while units and not units[-1].strip():
             units.pop()
         documents.append(Document.build(id, units, place=file.place()))
     expected = "one .txt file for every document"
-    source.note_unread(len(listed) - len(ids), expected, "that no segmentation belongs to")
+    source.note_unread(len(source.files) - len(ids), expected, "that no segmentation belongs to")
     return documents

@@ -18,17 +18,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Literal
 from xml.etree import ElementTree
 from xml.parsers import expat
 
 from reffree.data.corpus import Document
 from reffree.data.segmentation import Segmentation
-from reffree.formats.fields import read_seconds
-from reffree.formats.format import Format, Sample
+from reffree.formats.format import Format
 from reffree.formats.labels import TimedUnit, timed_document
 from reffree.formats.source import Source, checked_name
+from reffree.formats.strict_json import read_seconds
 from reffree.util.errors import Place, mistake, shorten
 
 TOPICS = ".topic.xml"
@@ -51,9 +50,9 @@ class Meetings(Format):
     rank = 0
 
     @classmethod
-    def matches_folder(cls, folder: Sample) -> bool:
+    def matches_folder(cls, folder: Source) -> bool:
         """Whether a file has topics."""
-        return any(file.path.name.endswith(TOPICS) for file in folder.files)
+        return any(file.path.name.endswith(TOPICS) for file in folder.files.values())
 
     def read(self, source: Source) -> list[Document]:
         """Read every meeting of a folder that has a topic file."""
@@ -63,13 +62,13 @@ class Meetings(Format):
         files = _Files(source)
         return [
             self._meeting(checked_name(name.removesuffix(TOPICS), source.place()), files)
-            for name in files.paths
+            for name in files.files
             if name.endswith(TOPICS)
         ]
 
     def _meeting(self, id: str, files: _Files) -> Document:
         name = f"{id}{TOPICS}"
-        place = Place(str(files.paths[name]), document=id)
+        place = Place(files.files[name].name, document=id)
         root = files.elements(name)[0]
         topics = root.iter("topic") if self.topics == "all" else root.findall("topic")
         topic_of: dict[str, int] = {}
@@ -94,15 +93,14 @@ class _Files:
     """The XML files of a folder by their names, each read once."""
 
     def __init__(self, source: Source) -> None:
-        self.source = source
-        self.paths: dict[str, Path] = {path.name: path for _, path in source.files()}
+        self.files = {file.path.name: file for file in source.files.values()}
         self._elements: dict[str, list[ElementTree.Element]] = {}
         self._index: dict[str, dict[str, int]] = {}
 
     def elements(self, name: str) -> list[ElementTree.Element]:
         """All elements of a file in its order, the root first."""
         if name not in self._elements:
-            found = list(_parsed(Source(self.paths[name], self.source.used)).iter())
+            found = list(_parsed(self.files[name]).iter())
             self._elements[name] = found
             self._index[name] = {id: i for i, each in enumerate(found) if (id := each.get(_ID))}
         return self._elements[name]
@@ -111,7 +109,7 @@ class _Files:
         """Follow a pointer to elements of another file."""
         href = child.get("href") or ""
         match = _HREF.fullmatch(href.strip())
-        if match is None or match[1] not in self.paths:
+        if match is None or match[1] not in self.files:
             found = f"the pointer {shorten(href)!r}"
             expected = "a file of the folder and an id in it"
             raise mistake(place, found, expected, "unpack the whole corpus into the folder")
@@ -138,11 +136,11 @@ def _parsed(file: Source) -> ElementTree.Element:
 
 
 def _segments(id: str, files: _Files, topic_of: dict[str, int]) -> Iterator[TimedUnit]:
-    for name in files.paths:
+    for name in files.files:
         suffix = next((each for each in _SEGMENTS if name.endswith(each)), None)
         if suffix is None or not name.startswith(f"{id}."):
             continue
-        place = Place(str(files.paths[name]), document=id)
+        place = Place(files.files[name].name, document=id)
         channel = name.removeprefix(f"{id}.").removesuffix(suffix)
         for element in files.elements(name):
             if element.tag != "segment":

@@ -22,11 +22,11 @@ from dataclasses import dataclass, replace
 
 from reffree.data.corpus import GOLD, Corpus, Document
 from reffree.data.segmentation import Convention, Segmentation
-from reffree.formats.fields import Record, as_list
-from reffree.formats.format import JSON, TEXT, Format, Sample
+from reffree.formats.format import JSON, TEXT, Format
 from reffree.formats.jsonl import dumps
 from reffree.formats.labels import CodersAs, Label
 from reffree.formats.source import Source
+from reffree.formats.strict_json import Record, as_list
 from reffree.util.errors import Place, mistake, shorten
 
 
@@ -42,9 +42,9 @@ class Segeval(Format):
     keeps = frozenset({"systems"})
 
     @classmethod
-    def matches(cls, sample: Sample) -> bool:
+    def matches(cls, source: Source) -> bool:
         """Whether there are items."""
-        return "items" in sample.value or "segmentation_type" in sample.value
+        return "items" in source.value or "segmentation_type" in source.value
 
     def read(self, source: Source) -> list[Label]:
         """Read every coder of every document."""
@@ -86,9 +86,9 @@ class SegevalTable(Format):
     one_document = "write segeval JSON instead"
 
     @classmethod
-    def matches(cls, sample: Sample) -> bool:
+    def matches(cls, source: Source) -> bool:
         """Whether the first line is such a header."""
-        return _table_columns(sample.head) is not None
+        return _table_columns(source.head) is not None
 
     def read(self, source: Source) -> list[Label]:
         """Read every coder's row of a table."""
@@ -181,10 +181,10 @@ class Nltk(Format):
     written_as = (".txt",)
 
     @classmethod
-    def matches(cls, sample: Sample) -> bool:
+    def matches(cls, source: Source) -> bool:
         """Whether there is nothing but 0 and 1, and one of them at the end of some line."""
         has_string = False
-        for line in sample.lines():
+        for line in source.shown():
             id, _, string = line.rpartition("\t")
             if string.strip().strip("01") or "\t" in id.strip():
                 return False

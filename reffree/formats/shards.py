@@ -17,9 +17,9 @@ from typing import Any
 from reffree.data.corpus import Document, refuse_repeat
 from reffree.data.segmentation import Convention
 from reffree.formats import jsonl
-from reffree.formats.fields import Record
 from reffree.formats.format import Format, detect
 from reffree.formats.source import LINE_SUFFIXES, Source, unreadable
+from reffree.formats.strict_json import Record
 from reffree.util.errors import InputError, Place, mistake, shorten
 from reffree.util.optional import require
 
@@ -32,11 +32,8 @@ _TABLES = ("systems", "golds", "meta")
 def shard_files(path: str | Path) -> list[str | Path]:
     """Return the files of a folder of shards, by name; of anything else the path itself."""
     source = Source(path)
-    if not source.is_folder:
-        return [path]
-    files = [file for _, file in source.files()]
-    is_sharded = bool(files) and all(Source(file).suffix in SUFFIXES for file in files)
-    return [*files] if is_sharded else [path]
+    is_sharded = source.is_folder and bool(source.files) and source.suffixes <= set(SUFFIXES)
+    return [file.path for file in source.files.values()] if is_sharded else [path]
 
 
 class Shards:

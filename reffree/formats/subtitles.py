@@ -22,10 +22,10 @@ from itertools import pairwise
 from typing import Literal
 
 from reffree.data.corpus import GOLD, Document
-from reffree.formats.fields import Record, read_seconds
-from reffree.formats.format import JSON, TEXT, Format, Sample
+from reffree.formats.format import JSON, TEXT, Format
 from reffree.formats.labels import Label, Starts, TimedUnit, timed_document
 from reffree.formats.source import Source
+from reffree.formats.strict_json import Record, read_seconds
 from reffree.util.errors import Place, counted, mistake, shorten
 from reffree.util.optional import require
 
@@ -262,10 +262,10 @@ class Youtube(Format):
     has_text = False
 
     @classmethod
-    def matches(cls, sample: Sample) -> bool:
+    def matches(cls, source: Source) -> bool:
         """Whether lines are all a time without brackets and a title, from 0:00 on and in order."""
         times: list[float] = []
-        for line in sample.lines():
+        for line in source.shown():
             start = None if line.strip()[0] in "[(" else _chapter_start(line)
             is_next = start is not None and (start > times[-1] if times else start == 0)
             if start is None or not is_next or len(times) == MOST_CHAPTERS:

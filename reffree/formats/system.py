@@ -19,10 +19,10 @@ from typing import Any, cast
 from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import Convention, Segmentation
 from reffree.formats import jsonl
-from reffree.formats.fields import Record, listed
 from reffree.formats.format import detect, parse_format, read, suggest_format
 from reffree.formats.labels import OTHER_FORMS, Label, numbered
 from reffree.formats.source import Source
+from reffree.formats.strict_json import Record, listed
 from reffree.util.atomic import write_file
 from reffree.util.errors import Place, mistake, shorten
 

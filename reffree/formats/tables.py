@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 
 from reffree.data.corpus import TIMES, Document
 from reffree.data.segmentation import Convention, Segmentation
-from reffree.formats.fields import listed, read_seconds
-from reffree.formats.format import Format, Sample
+from reffree.formats.format import Format
 from reffree.formats.labels import from_unit_labels
 from reffree.formats.source import Source
+from reffree.formats.strict_json import listed, read_seconds
 from reffree.util.errors import Place, located, mistake, shorten
 
 COLUMNS = ("document", "text", "speaker", "segment", "label", "start", "end")
@@ -42,13 +42,13 @@ class Table(Format):
     owns = (".csv", ".tsv")
 
     @classmethod
-    def matches(cls, sample: Sample) -> bool:
+    def matches(cls, source: Source) -> bool:
         """Whether the first line is a header with text."""
-        cells = _split_header(sample.head)
+        cells = _split_header(source.head)
         return "text" in cells and len(cells) > 1
 
     @classmethod
-    def is_sure(cls, sample: Sample) -> bool:
+    def is_sure(cls, source: Source) -> bool:
         """Other formats have the same endings."""
         return False
 
