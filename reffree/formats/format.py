@@ -223,7 +223,9 @@ def _recognise(source: Source) -> str | None:
         return None
 
 
-def read(source: Source, format: Format | None = None, *, text_needed: bool = True) -> Found:
+def read(
+    source: Source, format: Format | None = None, *, text_needed: bool = True
+) -> tuple[list[Document], list[Label]]:
     """Read one source: documents, or labels if the format holds no text; never nothing."""
     chosen = parse_format(detect(source)) if format is None else format
     chosen = chosen if text_needed else chosen.without_text()
@@ -232,7 +234,8 @@ def read(source: Source, format: Format | None = None, *, text_needed: bool = Tr
         raise mistake(source.place(), "a folder", expected, "name its files one by one")
     with suggest_format(source, chosen.name):
         if found := chosen.read(source):
-            return found
+            labels = [item for item in found if isinstance(item, Label)]
+            return [item for item in found if isinstance(item, Document)], labels
         remedy = f"check that the {'folder' if source.is_folder else 'file'} is not empty"
         raise mistake(source.place(), "no documents", "at least one", remedy)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from reffree.data.corpus import Corpus
 from reffree.data.segmentation import Segmentation
 from reffree.formats.format import Format, format_names, formats, parse_format
+from reffree.formats.jsonl import dumps
 from reffree.formats.source import is_folder, unpacked_name
 from reffree.util.atomic import check_writable, encoded, write_file, write_folder
 from reffree.util.errors import Place, counted, mistake
@@ -56,6 +57,14 @@ def check_target(path: str | Path) -> None:
     _format_of(unpacked_name(target))
     if str(target) != "-" and not target.is_dir():
         check_writable(target)
+
+
+def write_scores(path: str | Path, scores: Mapping[str, Sequence[float]]) -> None:
+    """Write a scorer's score of every gap by document id; ``-`` is standard output."""
+    tables = ({"id": id, "scores": [float(each) for each in s]} for id, s in scores.items())
+    write_file(
+        Path(path), (f"{dumps(table, Place(document=str(table['id'])))}\n" for table in tables)
+    )
 
 
 def _format_of(target: Path) -> str:
