@@ -50,7 +50,8 @@ class Format:
     """Of several formats that match, the one of the lowest rank is taken."""
     has_text: ClassVar[bool] = True
     keys: ClassVar[tuple[str, ...]] = ()
-    """Keys that the first JSON object of a file has all."""
+    """What the first JSON object of a file has, one of these: ``a b/c`` is the key a and, of what b
+    holds (of a list: its first), the key c; ``*/c`` is a key of its first value."""
     first_line: ClassVar[re.Pattern[str] | None] = None
     """What the first line that is not blank begins with."""
 
@@ -66,7 +67,7 @@ class Format:
         """Whether a file's content is of this format: by its keys or its first line."""
         if cls.first_line is not None:
             return cls.first_line.match(source.head) is not None
-        return bool(cls.keys) and set(cls.keys) <= source.value.keys()
+        return any(all(_has(source.value, key) for key in keys.split()) for keys in cls.keys)
 
     @classmethod
     def matches_folder(cls, folder: Source) -> bool:
@@ -114,6 +115,15 @@ class Format:
     def describe_changes(self, corpus: Corpus) -> list[str]:
         """Say what is not written as it is, beside what `keeps` tells."""
         return []
+
+
+def _has(value: object, path: str) -> bool:
+    key, _, rest = path.partition("/")
+    if not isinstance(value, dict) or not value or (key != "*" and key not in value):
+        return False
+    inner = next(iter(value.values())) if key == "*" else value[key]
+    inner = inner[0] if isinstance(inner, list) and inner and key != "*" else inner
+    return not rest or _has(inner, rest)
 
 
 # Which formats there are

@@ -36,14 +36,10 @@ class Jsonl(Format):
     name = "jsonl"
     owns = LINE_SUFFIXES
     suffixes = JSON
+    keys = ("units", "segmentation", "id")
     rank = 5
     written_as = (".jsonl",)
     keeps = frozenset({"text", "systems", "golds", "speakers", "meta"})
-
-    @classmethod
-    def matches(cls, source: Source) -> bool:
-        """Whether there is a key that documents have."""
-        return not source.value.keys().isdisjoint(("units", "segmentation", "id"))
 
     @classmethod
     def is_sure(cls, source: Source) -> bool:

@@ -77,9 +77,8 @@ class Meetings(Format):
             for child in children:
                 for pointed in files.pointed(child, place):
                     topic_of[pointed.get(_ID, "")] = number
-        segments = sorted(
-            _segments(id, files, topic_of), key=lambda each: (each.start, each.speaker)
-        )
+        segments = list(_segments(id, files, topic_of))
+        segments.sort(key=lambda each: (each.start, each.speaker))
         if not segments:
             found = "a topic file without segments"
             expected = f"files such as {id}.A{_SEGMENTS[0]} and {id}.A{_WORDS} in the folder"
@@ -100,10 +99,23 @@ class _Files:
     def elements(self, name: str) -> list[ElementTree.Element]:
         """All elements of a file in its order, the root first."""
         if name not in self._elements:
-            found = list(_parsed(self.files[name]).iter())
+            found = list(self._root(self.files[name]).iter())
             self._elements[name] = found
             self._index[name] = {id: i for i, each in enumerate(found) if (id := each.get(_ID))}
         return self._elements[name]
+
+    def _root(self, file: Source) -> ElementTree.Element:
+        """Read XML in the encoding it names; declarations of its own, which can grow, are none."""
+        content = file.content()
+        expected, remedy = "files as NXT writes them", "unpack the corpus again"
+        if any(part in content for part in (b"<!DOCTYPE", b"<!ENTITY", b"\0")):
+            found = "XML with declarations of its own (<!DOCTYPE, <!ENTITY), or in UTF-16"
+            raise mistake(file.place(), found, expected, remedy)
+        try:
+            return ElementTree.fromstring(content)
+        except (ElementTree.ParseError, expat.ExpatError, LookupError, ValueError) as error:
+            found = f"a file that is not XML ({shorten(str(error))})"
+            raise mistake(file.place(), found, "XML as NXT has it", remedy) from None
 
     def pointed(self, child: ElementTree.Element, place: Place) -> list[ElementTree.Element]:
         """Follow a pointer to elements of another file."""
@@ -122,57 +134,37 @@ class _Files:
         return elements[index[first] : index[last] + 1]
 
 
-def _parsed(file: Source) -> ElementTree.Element:
-    """Read XML in the encoding it names; declarations of its own, which can grow, are refused."""
-    content = file.content()
-    if any(part in content for part in (b"<!DOCTYPE", b"<!ENTITY", b"\0")):
-        found = "XML with declarations of its own (<!DOCTYPE, <!ENTITY), or in UTF-16"
-        raise mistake(file.place(), found, "files as NXT writes them", "unpack the corpus again")
-    try:
-        return ElementTree.fromstring(content)
-    except (ElementTree.ParseError, expat.ExpatError, LookupError, ValueError) as error:
-        found = f"a file that is not XML ({shorten(str(error))})"
-        raise mistake(file.place(), found, "XML as NXT has it", "unpack the corpus again") from None
-
-
 def _segments(id: str, files: _Files, topic_of: dict[str, int]) -> Iterator[TimedUnit]:
-    for name in files.files:
+    for name, file in files.files.items():
         suffix = next((each for each in _SEGMENTS if name.endswith(each)), None)
         if suffix is None or not name.startswith(f"{id}."):
             continue
-        place = Place(files.files[name].name, document=id)
+        place = Place(file.name, document=id)
         channel = name.removeprefix(f"{id}.").removesuffix(suffix)
         for element in files.elements(name):
             if element.tag != "segment":
                 continue
-            words = [
-                word
-                for child in element.findall(_CHILD)
-                for word in files.pointed(child, place)
-                if word.tag == "w" and (word.text or "").strip()
-            ]
+            pointed = [w for child in element.findall(_CHILD) for w in files.pointed(child, place)]
+            words = [each for each in pointed if each.tag == "w" and (each.text or "").strip()]
             if words:
-                yield _segment(element, words, channel, topic_of, place)
+                ids = [each.get(_ID, "") for each in (element, *words)]
+                topic = next((topic_of[id] for id in ids if id in topic_of), -1)
+                start = _seconds("start", element, words[0], "", place)
+                end = _seconds("end", element, words[-1], f"{start}", place)
+                speaker = element.get("participant") or channel
+                yield TimedUnit(_text(words), start, end, speaker, topic)
 
 
-def _segment(
-    element: ElementTree.Element,
-    words: Sequence[ElementTree.Element],
-    channel: str,
-    topic_of: dict[str, int],
+def _seconds(
+    which: str,
+    segment: ElementTree.Element,
+    word: ElementTree.Element,
+    default: str,
     place: Place,
-) -> TimedUnit:
-    ids = [element.get(_ID, ""), *(word.get(_ID, "") for word in words)]
-    topic = next((topic_of[id] for id in ids if id in topic_of), -1)
-
-    def seconds(which: str, word: ElementTree.Element, default: object) -> float:
-        of_segment = element.get(f"{which}time") or element.get(f"transcriber_{which}")
-        text = of_segment or word.get(f"{which}time") or default
-        return read_seconds(text, f"the time {shorten(text)!r} of a segment", place, _SAME_VERSION)
-
-    start = seconds("start", words[0], "")
-    end = seconds("end", words[-1], f"{start}")
-    return TimedUnit(_text(words), start, end, element.get("participant") or channel, topic)
+) -> float:
+    of_segment = segment.get(f"{which}time") or segment.get(f"transcriber_{which}")
+    text = of_segment or word.get(f"{which}time") or default
+    return read_seconds(text, f"the time {shorten(text)!r} of a segment", place, _SAME_VERSION)
 
 
 def _text(words: Sequence[ElementTree.Element]) -> str:

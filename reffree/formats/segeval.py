@@ -19,6 +19,7 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from reffree.data.corpus import GOLD, Corpus, Document
 from reffree.data.segmentation import Convention, Segmentation
@@ -36,15 +37,11 @@ class Segeval(Format):
 
     coders: CodersAs = "systems"
     name = "segeval"
+    keys = ("items", "segmentation_type")
     suffixes = JSON
     has_text = False
     written_as = ()
     keeps = frozenset({"systems"})
-
-    @classmethod
-    def matches(cls, source: Source) -> bool:
-        """Whether there are items."""
-        return "items" in source.value or "segmentation_type" in source.value
 
     def read(self, source: Source) -> list[Label]:
         """Read every coder of every document."""
@@ -64,12 +61,11 @@ class Segeval(Format):
 
     def write(self, corpus: Corpus, chosen: Sequence[Segmentation]) -> Iterator[str]:
         """Write gold as the coder gold, and every system as a coder."""
-        items = {}
-        for document in corpus.documents:
-            table = _coders(document)
-            items[document.id] = {name: list(value.masses) for name, value in table.items()}
-        content = {"items": items, "segmentation_type": "linear"}
-        yield dumps(content, corpus.documents[0].place) + "\n"
+        items = {
+            document.id: {name: list(value.masses) for name, value in _coders(document).items()}
+            for document in corpus
+        }
+        yield dumps({"items": items, "segmentation_type": "linear"}, corpus[0].place) + "\n"
 
 
 @dataclass(frozen=True)
@@ -96,20 +92,24 @@ class SegevalTable(Format):
         number, header = next(lines, (1, ""))
         kind = _table_columns(header)
         if kind is None:
-            raise mistake(
-                source.place(number),
-                f"the header {shorten(header)!r}" if header else "no header",
-                "a header Coder, Masses (or Coder, Positions)",
-                "put it on the first line, or read a table with a unit a row with --format table",
-            )
+            found = f"the header {shorten(header)!r}" if header else "no header"
+            expected = "a header Coder, Masses (or Coder, Positions)"
+            remedy = "put it on the first line, or read a table with a unit a row with "
+            raise mistake(source.place(number), found, expected, f"{remedy}--format table")
         labels = []
         for number, line in lines:
             at = source.place(number)
             coder, *cells = _cells(line, _delimiter(header), at) or [""]
             place = Place(source.name, number, source.stem, coder)
-            numbers = [_number(cell, place) for cell in cells]
+            numbers = []
+            for cell in cells:
+                text = cell.strip()
+                if not (text.isascii() and text.isdigit() and len(text) <= 18):
+                    found, remedy = f"the cell {shorten(cell)!r}", "write one number per cell"
+                    raise mistake(place, found, "a whole number", remedy)
+                numbers.append(int(text))
             if kind == "positions":
-                numbers = list(Segmentation.from_segment_ids(numbers).masses) if numbers else []
+                numbers = [sum(1 for _ in run) for _, run in groupby(numbers)]
             labels.append(Label(source.stem, coder, numbers, at, coders_as=self.coders))
         return labels
 
@@ -150,14 +150,6 @@ def _cells(line: str, delimiter: str, place: Place) -> list[str]:
     while cells and not cells[-1].strip():  # spreadsheets pad short rows
         cells.pop()
     return cells
-
-
-def _number(cell: str, place: Place) -> int:
-    text = cell.strip()
-    if text.isascii() and text.isdigit() and len(text) <= 18:
-        return int(text)
-    found = f"the cell {shorten(cell)!r}"
-    raise mistake(place, found, "a whole number", "write one number per cell")
 
 
 def _coders(document: Document) -> dict[str, Segmentation]:
@@ -204,8 +196,8 @@ class Nltk(Format):
             if tab and not id.strip():
                 found, remedy = "a tab without an id before it", "write the document's id first"
                 raise mistake(place, found, "id, tab, string", remedy)
-            value = string.strip()
-            labels.append(Label(id.strip() if tab else None, GOLD, value, place, self.convention))
+            name = id.strip() if tab else None
+            labels.append(Label(name, GOLD, string.strip(), place, self.convention))
         return labels
 
     def write(self, corpus: Corpus, chosen: Sequence[Segmentation]) -> Iterator[str]:

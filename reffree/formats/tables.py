@@ -54,18 +54,12 @@ class Table(Format):
 
     def read(self, source: Source) -> list[Document]:
         """Read a CSV, TSV or Parquet file."""
-        if source.suffix == ".parquet":
-            from reffree.formats.shards import parquet_tables
+        if source.suffix != ".parquet":
+            return self.documents(_rows(source), source.stem, source.place())
+        from reffree.formats.shards import parquet_tables
 
-            rows = ((row, row.place) for row in parquet_tables(source, nulls=True))
-            return self.documents(rows, source.stem, source.place())
-        return self.documents(_rows(source), source.stem, source.place())
-
-    @property
-    def columns(self) -> dict[str, str]:
-        """The columns that have other names."""
-        given = {column: getattr(self, column) for column in COLUMNS}
-        return {column: name for column, name in given.items() if name is not None}
+        rows = ((row, row.place) for row in parquet_tables(source, nulls=True))
+        return self.documents(rows, source.stem, source.place())
 
     def documents(
         self, rows: Iterable[tuple[Row, Place]], name: str, place: Place
@@ -74,7 +68,7 @@ class Table(Format):
 
         A document's rows need not stand together; their order is that of the table.
         """
-        found: dict[str, str] | None = None
+        found: dict[str, str] = {}
         groups: dict[str, _Group] = {}
         for row, at in rows:
             found = found or self._find_columns(row, place)
@@ -85,7 +79,7 @@ class Table(Format):
             if id not in groups:
                 groups[id] = _Group(id, found, at)
             groups[id].add(row, at)
-        if found is None:
+        if not found:
             expected = "a header and a row for every unit"
             remedy = "check that the file is the right one"
             raise mistake(place, "a table without rows", expected, remedy)
@@ -93,7 +87,8 @@ class Table(Format):
 
     def _find_columns(self, row: Row, place: Place) -> dict[str, str]:
         """Match columns with those that the table has."""
-        columns = self.columns
+        given = {column: getattr(self, column) for column in COLUMNS}
+        columns = {column: name for column, name in given.items() if name is not None}
         for column, name in columns.items():
             if name not in row:
                 missing = f"no column {shorten(name)!r} among {listed(list(row))}"
@@ -102,18 +97,18 @@ class Table(Format):
         found = {column: column for column in COLUMNS if column in row} | columns
         if "text" not in found:
             expected = "a column 'text' with a unit a row (or the header Coder, Masses of segeval)"
-            others = ", ".join(column for column in COLUMNS if column != "text")
-            remedy = "say which one it is, such as --format table:text=NAME, and the others "
-            remedy += f"likewise: {others}"
+            remedy = (
+                "say which one it is, such as --format table:text=NAME, and the others likewise: "
+            )
+            remedy += ", ".join(column for column in COLUMNS if column != "text")
             raise mistake(place, f"the columns {listed(list(row))}", expected, remedy)
         if "segment" in found and "label" in found:
-            named = [column for column in ("segment", "label") if column in columns]
-            if len(named) != 1:
+            if ("segment" in columns) == ("label" in columns):
                 both = "a column for segments and one for labels"
                 expected = "one of them, since each tells the segmentation"
                 option = f"--format table:segment={found['segment']}"
                 raise mistake(place, both, expected, f"name the one that counts, such as {option}")
-            del found["label" if named == ["segment"] else "segment"]
+            del found["label" if "segment" in columns else "segment"]
         return found
 
 
@@ -136,18 +131,16 @@ class _Group:
 
     def document(self, convention: Convention | None) -> Document:
         """Make the document."""
-        told_by = [each for each in ("segment", "label") if not self._is_empty(each)]
+        filled = [column for column, cells in self.cells.items() if any(cells)]
+        told_by = [column for column in ("segment", "label") if column in filled]
         return Document.build(
             self.id,
             self.cells["text"],
             gold=self._gold(told_by[0], convention) if told_by else None,
-            speakers=None if self._is_empty("speaker") else self.cells["speaker"],
-            meta=None if self._is_empty("start") else {TIMES: self._times()},
+            speakers=self.cells["speaker"] if "speaker" in filled else None,
+            meta={TIMES: self._times()} if "start" in filled else None,
             place=self.place,
         )
-
-    def _is_empty(self, column: str) -> bool:
-        return not any(self.cells.get(column, []))
 
     def _gold(self, column: str, convention: Convention | None) -> Segmentation:
         cells = self.cells[column]
@@ -162,15 +155,15 @@ class _Group:
             return from_unit_labels(cells, len(cells), convention)
 
     def _times(self) -> list[list[float]]:
-        starts = self._seconds("start")
-        ends = self._seconds("end") if "end" in self.cells else [*starts[1:], starts[-1]]
+        starts, ends = (
+            [
+                read_seconds(text, f"the time {shorten(text)!r}", at, "write a number such as 12.5")
+                for text, at in zip(self.cells.get(column, []), self.places, strict=False)
+            ]
+            for column in ("start", "end")
+        )
+        ends = ends or [*starts[1:], starts[-1]]
         return [[start, max(start, end)] for start, end in zip(starts, ends, strict=True)]
-
-    def _seconds(self, column: str) -> list[float]:
-        return [
-            read_seconds(text, f"the time {shorten(text)!r}", at, "write a number such as 12.5")
-            for text, at in zip(self.cells[column], self.places, strict=True)
-        ]
 
 
 def _rows(source: Source) -> Iterator[tuple[Row, Place]]:
@@ -185,9 +178,8 @@ def _rows(source: Source) -> Iterator[tuple[Row, Place]]:
         return
     texts = (f"{line}\n" for _, line in lines)
     reader = csv.reader(texts, delimiter=_delimiter(header), strict=True)
-    before = 0
     while True:
-        place = source.place(number + before + 1)
+        place = source.place(number + reader.line_num + 1)
         try:
             cells = next(reader, None)
         except csv.Error as error:
@@ -196,7 +188,6 @@ def _rows(source: Source) -> Iterator[tuple[Row, Place]]:
             raise mistake(place, found, expected, "check the quotes from this line on") from None
         if cells is None:
             return
-        before = reader.line_num
         if not any(cell.strip() for cell in cells):
             continue
         if len(cells) != len(names):
@@ -207,7 +198,6 @@ def _rows(source: Source) -> Iterator[tuple[Row, Place]]:
 
 
 def _split_header(line: str) -> list[str]:
-    """Split the first line of a table; nothing where it cannot be."""
     try:
         return [cell.strip() for cell in next(csv.reader([line], delimiter=_delimiter(line)))]
     except (csv.Error, StopIteration):
