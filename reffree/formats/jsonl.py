@@ -53,9 +53,8 @@ class Jsonl(Format):
     def read(self, source: Source) -> list[Document]:
         """Read every document."""
         numbering = None if self.text_needed else source
-        return [
-            document(table, table.place, self.convention, numbering) for table in tables(source)
-        ]
+        given = tables(source)
+        return [document(table, table.place, self.convention, numbering) for table in given]
 
     def write(self, corpus: Corpus, chosen: Sequence[Segmentation]) -> Iterator[str]:
         """Write one line per document; fields without content are left out."""
@@ -94,9 +93,9 @@ def document(
     convention: Convention | None = None,
     numbering: Source | None = None,
 ) -> Document:
-    """Check one object and make the document; ``numbering`` is the source of units without text.
+    """Check one object and make the document.
 
-    With it a document may have no units: numbers then stand in for them.
+    With ``numbering``, its source, it may have no units: numbers then stand in for them.
     """
     name = given.get("id")
     place = replace(place, document=name) if isinstance(name, str) and name else place
@@ -106,9 +105,9 @@ def document(
         numbering.used.add_units(n, place)
         table["units"] = numbers(n)
     if "units" not in table and "segmentation" in table:
-        found = "a segmentation without units"
+        expected = "a corpus, whose documents have 'units'"
         remedy = "give this file with --system NAME=FILE next to its corpus"
-        raise mistake(place, found, "a corpus, whose documents have 'units'", remedy)
+        raise mistake(place, "a segmentation without units", expected, remedy)
     units = _units(table)
     id = _id(table)
     _refuse_unknown(table)
@@ -121,10 +120,9 @@ def document(
     def read(value: object, name: str) -> Any:  # noqa: ANN401  (checked by the document)
         return segmentation_of(value, n_units, convention, replace(place, system=name))
 
-    def read_all(key: str) -> dict[str, Any] | None:
-        if table.get(key) is None:
-            return None
-        return {name: read(value, name) for name, value in table.need_object(key).items()}
+    def read_all(key: str) -> dict[str, Any]:
+        given = {} if table.get(key) is None else table.need_object(key)
+        return {name: read(value, name) for name, value in given.items()}
 
     return Document.build(
         id,
@@ -178,8 +176,7 @@ def _units(table: Record) -> Any:  # noqa: ANN401  (checked by the document)
 def _id(table: Record) -> str:
     other = next((k for k, v in table.items() if k not in KEYS and isinstance(v, (str, int))), None)
     remedy = None if other is None else f"add it, or rename {shorten(other)!r} to 'id'"
-    id = table.need("id", "the document's name", remedy)
-    return cast(str, id)
+    return cast(str, table.need("id", "the document's name", remedy))
 
 
 def _refuse_unknown(table: Record) -> None:
