@@ -261,17 +261,13 @@ class Corpus:
 
         Under the name ``gold`` it becomes the documents' gold.
         """
-        place = replace(place or Place(), system=name)
         self.check_new_system(name, place=place)
-        self._check_ids(segmentations, places or {}, place, "segmentation")
+        at = self._place_all(segmentations, name, places, place, "segmentation")
         documents = []
         for document in self.documents:
-            at = replace((places or {}).get(document.id, place), system=name)
-            aligned = document.align(segmentations[document.id], at)
-            if name == GOLD:
-                documents.append(replace(document, gold=aligned))
-            else:
-                documents.append(replace(document, systems={**document.systems, name: aligned}))
+            aligned = document.align(segmentations[document.id], at[document.id])
+            added: Any = aligned if name == GOLD else {**document.systems, name: aligned}
+            documents.append(replace(document, **{GOLD if name == GOLD else "systems": added}))
         return Corpus.of_checked(documents, self.notes)
 
     def align_scores(
@@ -291,25 +287,31 @@ class Corpus:
                 remedy = "give them in corpus order, or by document id"
                 raise mistake(place, found, expected, remedy)
             scores = {each.id: values for each, values in zip(self, scores, strict=True)}
-        self._check_ids(scores, places or {}, place, "list of scores")
-        at = {each.id: replace((places or {}).get(each.id, place), system=name) for each in self}
+        at = self._place_all(scores, name, places, place, "list of scores")
         return tuple(each.align_scores(scores[each.id], at[each.id]) for each in self)
 
-    def _check_ids(
-        self, given: Mapping[str, object], places: Mapping[str, Place], place: Place, what: str
-    ) -> None:
-        """Refuse ids that the corpus does not have, and documents that are not given."""
-        known = {document.id: None for document in self.documents}
+    def _place_all(
+        self,
+        given: Mapping[str, object],
+        name: str,
+        places: Mapping[str, Place] | None,
+        place: Place | None,
+        what: str,
+    ) -> dict[str, Place]:
+        """Refuse ids that the corpus does not have, and documents without; return their places."""
+        place, places = place or Place(), places or {}
+        known = {each.id: replace(places.get(each.id, place), system=name) for each in self}
         for id in given:
             if id not in known:
-                at = replace(places.get(id, place), system=place.system, document=id)
+                at = replace(places.get(id, place), system=name, document=id)
                 found = "a document that the corpus does not have"
                 expected = f"one of its {counted(len(known), 'id')}, such as {self[0].id!r}"
                 raise mistake(at, found, expected, "check that it belongs to this corpus")
         for id in known:
             if id not in given:
-                at = replace(place, document=id)
+                at = replace(place, system=name, document=id)
                 raise lacking_system(len(known) - len(given), len(known), at, what)
+        return known
 
     def with_systems(self, systems: Mapping[str, Sequence[Segmentation]]) -> Corpus:
         """Add systems of names that are free, a segmentation for every document in order."""

@@ -19,7 +19,7 @@ from reffree.data.segmentation import Segmentation
 from reffree.formats.dialogues import Dialogue, Joined
 from reffree.formats.format import JSON, TEXT, Format
 from reffree.formats.source import Source
-from reffree.formats.strict_json import Record, as_list, zero_or_one
+from reffree.formats.strict_json import Record, typed, zero_or_one
 from reffree.util.errors import Place, counted, mistake, shorten
 
 CALL = re.compile(r"call_id_\S+\s*$")
@@ -125,7 +125,7 @@ class Tiage(Format):
         documents = []
         for id, turns in Record(source.json, "the content", source.place()).items():
             place = Place(source.name, document=id)
-            for i, turn in enumerate(as_list(turns, "a dialogue", place)):
+            for i, turn in enumerate(typed(turns, list, "a dialogue", place)):
                 if not _is_pair(turn):
                     found = f"turn {i + 1}: {shorten(turn)}"
                     raise mistake(place, found, "an utterance and its label")

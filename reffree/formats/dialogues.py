@@ -38,7 +38,7 @@ from reffree.data.segmentation import Segmentation
 from reffree.formats import jsonl
 from reffree.formats.format import JSON, Format
 from reffree.formats.source import Source
-from reffree.formats.strict_json import Record, as_list, zero_or_one
+from reffree.formats.strict_json import Record, typed, zero_or_one
 from reffree.util.bounds import check_whole
 from reffree.util.errors import Place, counted, mistake, shorten
 
@@ -129,7 +129,7 @@ class Dialseg(Format):
         documents, disagreeing = [], 0
         datasets = Record(source.json, "the content", place).need_object(DATA)
         for dataset, dialogues in datasets.items():
-            for i, value in enumerate(as_list(dialogues, f"the dataset {dataset!r}", place)):
+            for i, value in enumerate(typed(dialogues, list, f"the dataset {dataset!r}", place)):
                 dialogue = Record(value, f"dialogue {i + 1} of {dataset!r}", place)
                 dialogue.identify("dial_id", f"{dataset}/{i + 1}")
                 turns = dialogue.objects("turns", "turn")
@@ -294,7 +294,7 @@ class TopicalChat(Format):
             turns = conversation.objects("content", "message")
             labels = []
             for turn in turns:
-                given = as_list(turn.get("knowledge_source") or [], "'knowledge_source'", place)
+                given = typed(turn.get("knowledge_source") or [], list, "'knowledge_source'", place)
                 sections = [each for each in given if isinstance(each, str) and each[:2] == "FS"]
                 labels.append(sections)
             documents.append(_spoken(turns, "message", "agent", by_label(labels), place))

@@ -257,21 +257,18 @@ class Lines(Format):
 
     def read(self, source: Source) -> list[Document]:
         """Read a file; its documents are numbered where there are several."""
-        blocks = self.blocks(source)
+        if self.documents == "one":
+            blocks = [list(source.lines_with_text())]
+        else:
+            runs = groupby(source.lines(), key=lambda line: bool(line[1].strip()))
+            blocks = [list(run) for has_text, run in runs if has_text]
+        blocks = list(filter(None, blocks))
         stem = source.stem
         ids = [stem] if len(blocks) == 1 else [f"{stem}/{i + 1}" for i in range(len(blocks))]
         return [
             Document.build(id, [text for _, text in block], place=source.place(block[0][0]))
             for id, block in zip(ids, blocks, strict=True)
         ]
-
-    def blocks(self, source: Source) -> list[list[tuple[int, str]]]:
-        """Read the numbered lines of every document, without those that are blank."""
-        if self.documents == "one":
-            block = [line for line in source.lines() if line[1].strip()]
-            return [block] if block else []
-        runs = groupby(source.lines(), key=lambda line: bool(line[1].strip()))
-        return [list(run) for has_text, run in runs if has_text]
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ every gap between units, higher = more of a boundary; documents in any order, ev
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -131,9 +132,7 @@ def _check_paths(paths: Sequence[object], text: object) -> None:
     one_by_one = 'pass the paths one by one, such as load("a.jsonl", "b.jsonl")'
     if not paths:
         raise mistake(None, "no paths", "at least one", f"{one_by_one}, or - for standard input")
-    for path in paths:
-        if _is_path(path):
-            continue
+    for path in itertools.filterfalse(_is_path, paths):
         from reffree.formats.values import is_value
 
         if not is_value(path):
@@ -173,33 +172,31 @@ def _find_text(
     else:
         named = numbered(labels)
         ids = list(dict.fromkeys(str(label.document) for label in named))
-        documents = _folder_text(source, ids) if source.is_folder else []
-        documents = documents or _block_text(source, ids, format or parse_format("lines"))
+        if source.is_folder:
+            documents = _folder_text(source, ids)
+        else:
+            documents = _number_blocks(source, ids, format or parse_format("lines"))
     notes += source.notes
     return documents, named
 
 
-def _block_text(source: Source, ids: Sequence[str], format: Format) -> list[Document]:
-    blocks = cast(Any, format).blocks(source)
+def _number_blocks(source: Source, ids: Sequence[str], format: Format) -> list[Document]:
+    blocks = cast(list[Document], format.read(source))
     if len(blocks) != len(ids):
         found = f"{counted(len(blocks), 'block')} of text"
         expected = f"{len(ids)}, one for every document, separated by blank lines"
-        remedy = "check that text and segmentations belong together, or give a folder of "
-        remedy += "<id>.txt files"
+        remedy = (
+            "check that text and segmentations belong together, or give a folder of <id>.txt files"
+        )
         remedy += ", or write --format lines:documents=one" if len(ids) == 1 < len(blocks) else ""
         raise mistake(source.place(), found, expected, remedy)
-    return [
-        Document.build(id, [text for _, text in block], place=source.place(block[0][0]))
-        for id, block in zip(ids, blocks, strict=True)
-    ]
+    named = zip(ids, blocks, strict=True)
+    return [replace(each, id=id, place=replace(each.place, document=id)) for id, each in named]
 
 
 def _folder_text(source: Source, ids: Sequence[str]) -> list[Document]:
-    files = {
-        without_suffix(name, (".txt",)): file
-        for name, file in source.files.items()
-        if name.endswith(".txt")
-    }
+    texts = [name for name in source.files if name.endswith(".txt")]
+    files = {without_suffix(name, (".txt",)): source.files[name] for name in texts}
     for id in ids:
         if id not in files:
             found = f"no file {id + '.txt'!r} in the folder"

@@ -27,7 +27,7 @@ from reffree.formats.format import JSON, TEXT, Format
 from reffree.formats.jsonl import dumps
 from reffree.formats.labels import CodersAs, Label
 from reffree.formats.source import Source
-from reffree.formats.strict_json import Record, as_list
+from reffree.formats.strict_json import Record, typed
 from reffree.util.errors import Place, mistake, shorten
 
 
@@ -55,7 +55,7 @@ class Segeval(Format):
         for id, coders in table.need_object("items").items():
             at = replace(place, document=id)
             for coder, masses in Record(coders, "the document's coders", at).items():
-                value = as_list(masses, "masses", replace(at, system=coder))
+                value = typed(masses, list, "masses", replace(at, system=coder))
                 labels.append(Label(id, coder, value, place, coders_as=self.coders))
         return labels
 

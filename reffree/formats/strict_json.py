@@ -13,9 +13,9 @@ import re
 from collections.abc import Collection
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn, TypeVar, cast
 
-from reffree.util.errors import CHECK, InputError, Place, mistake, shorten
+from reffree.util.errors import CHECK, Place, mistake, shorten
 
 INTO_JSONL = (
     "into a .jsonl file, one document a line such as "
@@ -28,6 +28,8 @@ _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TOO_DEEP = "endlessly nested lists or objects", f"nest at most {MAX_DEPTH} deep"
 _KINDS = {dict: "an object", list: "a list", str: "a string", int: "a number", float: "a number"}
+_EXPECTED = {dict: "an object in braces", list: "a list in brackets", str: "text"}
+T = TypeVar("T", dict[str, Any], list[Any], str)
 
 
 def parse(text: str, place: Place, *, whole: bool = False, cut: str | None = None) -> object:
@@ -136,9 +138,7 @@ class Record(dict[str, Any]):
 
     def __init__(self, value: object, what: str, place: Place, remedy: str = CHECK) -> None:
         """Refuse a value that is no object; ``what`` names it for messages."""
-        if not isinstance(value, dict):
-            raise _wrong_kind(value, what, "an object in braces", place, remedy)
-        super().__init__(value)
+        super().__init__(typed(value, dict, what, place, remedy))
         self.place = place
 
     def need(self, key: str, what: str = "", remedy: str | None = None) -> Any:  # noqa: ANN401
@@ -160,26 +160,21 @@ class Record(dict[str, Any]):
 
     def need_text(self, key: str) -> str:
         """Return a field that must be text."""
-        value = self.need(key)
-        if isinstance(value, str):
-            return value
-        raise _wrong_kind(value, f"{key!r}", "text", self.place)
+        return typed(self.need(key), str, repr(key), self.place)
 
     def need_list(self, key: str) -> list[Any]:
         """Return a field that must be a list."""
-        return as_list(self.need(key), f"{key!r}", self.place)
+        return typed(self.need(key), list, repr(key), self.place)
 
     def need_object(self, key: str) -> Record:
         """Return a field that must be an object."""
-        return Record(self.need(key), f"{key!r}", self.place)
+        return Record(self.need(key), repr(key), self.place)
 
     def objects(self, key: str, what: str, *, optional: bool = False) -> list[Record]:
         """Return a field that must be a list of objects; ``what`` names one of them."""
         values = (self.get(key) or []) if optional else self.need(key)
-        return [
-            Record(each, f"{what} {i + 1}", self.place)
-            for i, each in enumerate(as_list(values, f"{what}s", self.place))
-        ]
+        values = typed(values, list, f"{what}s", self.place)
+        return [Record(each, f"{what} {i + 1}", self.place) for i, each in enumerate(values)]
 
     def identify(self, key: str, default: str) -> str:
         """Return the document's id, which may be a number, and add it to the place."""
@@ -192,18 +187,12 @@ class Record(dict[str, Any]):
         return str(value)
 
 
-def as_list(value: object, what: str, place: Place) -> list[Any]:
-    """Return the value if it is a JSON list."""
-    if isinstance(value, list):
+def typed(value: object, kind: type[T], what: str, place: Place, remedy: str = CHECK) -> T:
+    """Return a value of this kind; ``what`` names it for messages."""
+    if isinstance(value, kind):
         return value
-    raise _wrong_kind(value, what, "a list in brackets", place)
-
-
-def _wrong_kind(
-    value: object, what: str, expected: str, place: Place, remedy: str = CHECK
-) -> InputError:
-    kind = "null" if value is None else _KINDS.get(type(value), str(value).lower())
-    return mistake(place, f"{kind} as {what}", expected, remedy)
+    name = "null" if value is None else _KINDS.get(type(value), str(value).lower())
+    raise mistake(place, f"{name} as {what}", _EXPECTED[kind], remedy)
 
 
 def zero_or_one(label: object, what: str, place: Place) -> int:
