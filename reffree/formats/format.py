@@ -83,10 +83,6 @@ class Format:
         """Whether a file with an ending that it owns is of it without asking other formats."""
         return True
 
-    def without_text(self) -> Format:
-        """Return the format as it is read where nobody looks at the text."""
-        return self
-
     def read(self, source: Source) -> Found:
         """Read a file, or every file of a folder that has such an ending, as a document each."""
         return [
@@ -233,12 +229,9 @@ def _recognise(source: Source) -> str | None:
         return None
 
 
-def read(
-    source: Source, format: Format | None = None, *, text_needed: bool = True
-) -> tuple[list[Document], list[Label]]:
+def read(source: Source, format: Format | None = None) -> tuple[list[Document], list[Label]]:
     """Read one source: documents, or labels if the format holds no text; never nothing."""
     chosen = parse_format(detect(source)) if format is None else format
-    chosen = chosen if text_needed else chosen.without_text()
     if source.is_folder and not chosen.folders:
         expected = f"a file, since the format {chosen.name} has no folders"
         raise mistake(source.place(), "a folder", expected, "name its files one by one")

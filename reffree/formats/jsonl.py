@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from reffree.data.corpus import GOLD, Corpus, Document
 from reffree.data.segmentation import Convention, Segmentation
 from reffree.formats.format import JSON, Format
 from reffree.formats.labels import OTHER_FORMS, numbers, segmentation_of
-from reffree.formats.source import LINE_SUFFIXES, Source
+from reffree.formats.source import LINE_SUFFIXES, Source, Used
 from reffree.formats.strict_json import Record, listed, nearest
 from reffree.util.errors import CHECK, Place, mistake, shorten, visible_json
 
@@ -32,7 +32,6 @@ class Jsonl(Format):
     """Corpus JSONL; ``convention`` is what a 1 means in labels of nothing but 0 and 1."""
 
     convention: Convention | None = None
-    text_needed: bool = field(default=True, metadata={"option": False})
     name = "jsonl"
     owns = LINE_SUFFIXES
     suffixes = JSON
@@ -46,15 +45,10 @@ class Jsonl(Format):
         """Whether there are units, which no other format has."""
         return "units" in source.value
 
-    def without_text(self) -> Jsonl:
-        """Take documents without units."""
-        return replace(self, text_needed=False)
-
     def read(self, source: Source) -> list[Document]:
         """Read every document."""
-        numbering = None if self.text_needed else source
-        given = tables(source)
-        return [document(table, table.place, self.convention, numbering) for table in given]
+        used = None if source.used.text_needed else source.used
+        return [document(table, table.place, self.convention, used) for table in tables(source)]
 
     def write(self, corpus: Corpus, chosen: Sequence[Segmentation]) -> Iterator[str]:
         """Write one line per document; fields without content are left out."""
@@ -91,18 +85,18 @@ def document(
     given: dict[str, Any],
     place: Place,
     convention: Convention | None = None,
-    numbering: Source | None = None,
+    numbering: Used | None = None,
 ) -> Document:
     """Check one object and make the document.
 
-    With ``numbering``, its source, it may have no units: numbers then stand in for them.
+    With ``numbering``, which counts them, it may have no units: numbers then stand in for them.
     """
     name = given.get("id")
     place = replace(place, document=name) if isinstance(name, str) and name else place
     table = Record(given, "a document", place)
     if numbering is not None and "units" not in table:
         n = _size(table)
-        numbering.used.add_units(n, place)
+        numbering.add_units(n, place)
         table["units"] = numbers(n)
     if "units" not in table and "segmentation" in table:
         expected = "a corpus, whose documents have 'units'"

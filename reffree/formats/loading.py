@@ -73,7 +73,7 @@ def load(
     _check_paths(sources, text)
     is_of_text = bool(text) and given is not None and given.has_text
     of_files = None if is_of_text else given
-    used = Used()
+    used = Used(text_needed=text is not False)
     parts: list[Corpus] = []
     labels: list[Label] = []  # of all files: they become one corpus, where the first of them is
     notes: list[str] = []
@@ -87,7 +87,7 @@ def load(
             continue
         for path in shard_files(each):
             source = Source(path, used)
-            documents, found = read(source, of_files, text_needed=text is not False)
+            documents, found = read(source, of_files)
             if documents:
                 parts.append(Corpus(tuple(documents), tuple(source.notes)))
                 continue

@@ -18,7 +18,7 @@ from reffree.data.corpus import Document, refuse_repeat
 from reffree.data.segmentation import Convention
 from reffree.formats import jsonl
 from reffree.formats.format import Format, detect
-from reffree.formats.source import LINE_SUFFIXES, Source, unreadable
+from reffree.formats.source import LINE_SUFFIXES, Source, Used, unreadable
 from reffree.formats.strict_json import Record
 from reffree.util.errors import Place, mistake, shorten
 from reffree.util.optional import require
@@ -44,7 +44,7 @@ class Shards:
     def __init__(self, paths: Sequence[str | Path]) -> None:
         """Remember the files."""
         files = [file for path in paths for file in shard_files(path)]
-        self.sources = [Source(file, is_streamed=True) for file in files]
+        self.sources = [Source(file, Used(is_stream=True)) for file in files]
         self.notes: list[str] = []
 
     @classmethod
@@ -111,11 +111,9 @@ def parquet_tables(source: Source, *, nulls: bool = False) -> Iterator[Record]:
     place = source.place()
     number = 0
     with _opened(source) as file:
-        if not source.is_streamed:
-            source.used.add(file.metadata.num_rows, 0, place)
+        source.used.add(file.metadata.num_rows, 0, place)
         for batch in file.iter_batches(batch_size=ROWS_AT_ONCE):
-            if not source.is_streamed:
-                source.used.add(0, batch.nbytes, place)
+            source.used.add(0, batch.nbytes, place)
             for row in batch.to_pylist(maps_as_pydicts="strict"):
                 number += 1
                 at = Place(file=f"{source.name}, row {number}")

@@ -22,14 +22,13 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
-from pathlib import Path, PurePath, PurePosixPath
-from typing import Any, BinaryIO, TypeVar, cast
+from pathlib import Path
+from typing import Any, BinaryIO, cast
 
 from reffree.formats.strict_json import INTO_JSONL, parse
 from reffree.util.bounds import check_limit, limit
 from reffree.util.errors import InputError, Place, counted, mistake, shorten
 
-AnyPath = TypeVar("AnyPath", bound=PurePath)
 MAX_LINE_BYTES = 64 * 1024 * 1024
 PART_BYTES = 1024 * 1024
 STDIN = "<stdin>"
@@ -77,17 +76,21 @@ _ODDITIES = {
 
 
 class Used:
-    """What the sources of one call hold: bytes, rows and units, each within its limit."""
+    """What the sources of one call hold: bytes, rows and units, each within its limit.
 
-    def __init__(self) -> None:
+    A stream holds nothing. Without need of text its units may be numbers.
+    """
+
+    def __init__(self, *, is_stream: bool = False, text_needed: bool = True) -> None:
         """Nothing is used yet."""
+        self.is_stream, self.text_needed = is_stream, text_needed
         self.rows = self.bytes = self.units = 0
         self.most = {name: limit(name) for name in ("input_rows", "input_bytes")}
 
     def add(self, rows: int, n_bytes: int, place: Place) -> None:
         """Count rows and bytes; refuse too many, of which there may be ten times as many."""
-        self.rows += rows
-        self.bytes += n_bytes
+        self.rows += 0 if self.is_stream else rows
+        self.bytes += 0 if self.is_stream else n_bytes
         counts = (self.rows, "lines or rows"), (self.bytes, "bytes of input")
         for (name, most), (n, what) in zip(self.most.items(), counts, strict=True):
             if n > most:
@@ -103,16 +106,14 @@ class Source:
     """One input, named as the user named it; ``-`` is stdin, which can be read once.
 
     ``used`` counts what is held by the call that it belongs to: a file once, however often it is
-    read, a stream not at all. What it shows of itself before it is read (``head``, ``value``,
+    read. What it shows of itself before it is read (``head``, ``value``,
     ``shown``) tells its format; of standard input that is what was read already.
     """
 
-    def __init__(
-        self, path: str | Path, used: Used | None = None, *, is_streamed: bool = False
-    ) -> None:
+    def __init__(self, path: str | Path, used: Used | None = None) -> None:
         """Remember the path; nothing is opened yet."""
-        self.used = Used() if used is None else used
-        self.is_streamed = self._is_counted = is_streamed
+        self.used = used or Used()
+        self._is_counted = self.used.is_stream
         self.is_stdin = str(path) == "-"
         self.path = Path(path)
         self.name = STDIN if self.is_stdin else str(path)
@@ -349,7 +350,7 @@ class Source:
             self.note(f"{counted(n, 'file')} {which}", expected, remedy)
 
 
-def unpacked_name(path: AnyPath) -> AnyPath:
+def unpacked_name(path: Path) -> Path:
     """Leave out the extension that says a file is packed.
 
     >>> unpacked_name(Path("talks.jsonl.gz")).name
@@ -390,8 +391,8 @@ def checked_name(name: str, place: Place) -> str:
 
 def without_suffix(relative: str, suffixes: tuple[str, ...]) -> str:
     """Document id for a file of a folder: its posix path, less one of the given extensions."""
-    path = unpacked_name(PurePosixPath(relative))
-    return str(path.with_suffix("")) if path.suffix.lower() in suffixes else str(path)
+    path = unpacked_name(Path(relative))
+    return (path.with_suffix("") if path.suffix.lower() in suffixes else path).as_posix()
 
 
 def _refuse_binary(head: bytes, place: Place) -> None:
