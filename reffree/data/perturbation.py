@@ -165,9 +165,8 @@ class Mixture:
             expected = "share, or any of removal, insertion and transposition"
             remedy = "write mixture:share=0.3 or mixture:removal=0.1,insertion=0.2"
             raise mistake(None, found, expected, remedy)
-        _check_numbers(
-            self, {"share": 1.0, "removal": 1.0, "insertion": MANY, "transposition": 1.0}
-        )
+        largest = dict.fromkeys(("share", "removal", "transposition"), 1.0)
+        _check_numbers(self, {**largest, "insertion": MANY})
         if (self.removal or 0.0) + (self.transposition or 0.0) > 1:
             found = f"removal = {self.removal} and transposition = {self.transposition}"
             remedy = "lower one of them: no boundary is both removed and moved"

@@ -70,10 +70,9 @@ def tables(source: Source) -> Iterator[Record]:
     """Yield every object with its place: one a line, or those of a JSON list."""
     if source.is_json_lines:
         for number, value in source.json_lines():
-            remedy = CHECK
-            if isinstance(value, list):
-                remedy = "write every document on a line of its own, without brackets around them"
-                remedy += "" if source.is_stdin else ", or name the file .json"
+            apart = "write every document on a line of its own, without brackets around them"
+            apart += "" if source.is_stdin else ", or name the file .json"
+            remedy = apart if isinstance(value, list) else CHECK
             yield Record(value, "a document", source.place(number), remedy)
         return
     values = source.json if isinstance(source.json, list) else [source.json]

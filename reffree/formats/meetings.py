@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Literal
 from xml.etree import ElementTree
 from xml.parsers import expat
@@ -83,7 +84,7 @@ class Meetings(Format):
             found = "a topic file without segments"
             expected = f"files such as {id}.A{_SEGMENTS[0]} and {id}.A{_WORDS} in the folder"
             raise mistake(place, found, expected, "unpack the whole corpus into it")
-        units = _turns(segments) if self.units == "turn" else segments
+        units = list(_turns(segments)) if self.units == "turn" else segments
         gold = Segmentation.from_segment_ids([unit.topic for unit in units])
         return timed_document(units, place, gold)
 
@@ -177,13 +178,8 @@ def _text(words: Sequence[ElementTree.Element]) -> str:
     return text
 
 
-def _turns(segments: Sequence[TimedUnit]) -> list[TimedUnit]:
-    turns: list[TimedUnit] = []
-    for segment in segments:
-        last = turns[-1] if turns else None
-        if last and (last.speaker, last.topic) == (segment.speaker, segment.topic):
-            end = max(last.end, segment.end)
-            turns[-1] = replace(last, text=f"{last.text} {segment.text}", end=end)
-        else:
-            turns.append(segment)
-    return turns
+def _turns(segments: Sequence[TimedUnit]) -> Iterator[TimedUnit]:
+    for _, run in groupby(segments, key=lambda segment: (segment.speaker, segment.topic)):
+        first, *others = run
+        text = " ".join([first.text, *(other.text for other in others)])
+        yield replace(first, text=text, end=max([first.end, *(other.end for other in others)]))

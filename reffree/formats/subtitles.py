@@ -167,11 +167,9 @@ def _timed(file: Source) -> list[TimedUnit]:
             remedy = "correct the time, or sort the lines"
             raise mistake(file.place(number), wrong, "times in order", remedy)
         found.append((start, end, [match[9]] if match[9].strip() else []))
-    starts = [start for start, _, _ in found]
-    following = [*starts[1:], *starts[-1:]]
     return [
         TimedUnit(" ".join(words), start, max(start, after if end is None else end))
-        for (start, end, words), after in zip(found, following, strict=True)
+        for (start, end, words), (after, _, _) in pairwise([*found, *found[-1:]])
         if words
     ]
 
@@ -210,13 +208,12 @@ def _with_speakers(
 def _sentences(units: Sequence[TimedUnit]) -> list[TimedUnit]:
     """Put cues of one speaker together until one ends with a sentence."""
     joined: list[TimedUnit] = []
-    is_open = False
     for unit in units:
-        if is_open and joined[-1].speaker == unit.speaker:
-            last = joined.pop()
-            unit = replace(unit, text=f"{last.text} {unit.text}", start=last.start)
-        joined.append(unit)
-        is_open = _SENTENCE_END.search(unit.text) is None
+        last = joined[-1] if joined else None
+        if last and last.speaker == unit.speaker and not _SENTENCE_END.search(last.text):
+            joined[-1] = replace(unit, text=f"{last.text} {unit.text}", start=last.start)
+        else:
+            joined.append(unit)
     return joined
 
 
@@ -278,9 +275,7 @@ class Youtube(Format):
 def _chapter_start(line: str) -> float | None:
     """Return the time before a chapter's title; None where a line has not both."""
     found = _CHAPTER.fullmatch(line)
-    if found is None or not found[5].strip():
-        return None
-    return _seconds(found.groups()[:4])
+    return _seconds(found.groups()[:4]) if found and found[5].strip() else None
 
 
 def _label(starts: Sequence[float], place: Place) -> list[Label]:

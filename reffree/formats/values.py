@@ -35,12 +35,8 @@ def is_value(given: object) -> bool:
         return True
     if not isinstance(given, Sequence) or isinstance(given, (str, bytes)) or not given:
         return False
-    return not any(isinstance(each, str) and _is_path(each) for each in given)
-
-
-def _is_path(text: str) -> bool:
-    """Whether a sentence is rather the name of a file."""
-    return text.lower().endswith(_PATHS) and not any(map(str.isspace, text))
+    texts = [each for each in given if isinstance(each, str)]  # sentences, or names of files
+    return not any(text.lower().endswith(_PATHS) and text.split() == [text] for text in texts)
 
 
 def _is_frame(given: object) -> bool:
