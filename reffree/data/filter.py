@@ -39,8 +39,7 @@ class FilteredCorpus:
     def restored(self, corpus: Corpus) -> Corpus:
         """Put systems made for the units that take part onto the whole corpus.
 
-        A unit that was left out goes with the unit before it, which it answers or repeats; at the
-        start of a document with the first.
+        A unit that was left out goes with the one before it; at a document's start with the first.
         """
         known, ids = self.whole.hypotheses, [document.id for document in self.whole]
         whole = self.whole

@@ -125,14 +125,11 @@ def _write_document(document: Document, segmentation: Segmentation) -> Iterator[
 
 
 def file_names(ids: list[str]) -> list[str]:
-    """Make one file name per id: safe characters only, unique even where case does not count.
-
-    Ids that are safe as they are choose first, so that no other takes their name.
-    """
+    """Make one file name per id: safe characters only, unique even where case does not count."""
     safe = {id: _safe(id) for id in ids}
     names: dict[str, str] = {}
     taken: set[str] = set()
-    for id in sorted(ids, key=lambda id: safe[id] != id):
+    for id in sorted(ids, key=lambda id: safe[id] != id):  # those that are safe come first
         name, n = safe[id], 1
         while name.casefold() in taken:
             n += 1

@@ -189,10 +189,7 @@ def _refuse_unknown(table: Record) -> None:
 
 
 def record_id(table: Record, place: Place, seen: dict[str, Place]) -> str:
-    """Return the id of a line that belongs to a document of a corpus; every one once.
-
-    ``seen`` has the places of those before, and is given this one.
-    """
+    """Return the id of a line that belongs to a document of a corpus, once (`refuse_second`)."""
     id = table.need("id", "the document's name")
     if not isinstance(id, str):
         remedy = "write the id in quotes, as the corpus has it"

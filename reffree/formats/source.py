@@ -106,8 +106,7 @@ class Source:
     """One input, named as the user named it; ``-`` is stdin, which can be read once.
 
     ``used`` counts what is held by the call that it belongs to: a file once, however often it is
-    read. What it shows of itself before it is read (``head``, ``value``,
-    ``shown``) tells its format; of standard input that is what was read already.
+    read. ``head``, ``value`` and ``shown`` tell its format; of stdin they are what was read so far.
     """
 
     def __init__(self, path: str | Path, used: Used | None = None) -> None:
@@ -287,10 +286,7 @@ class Source:
 
     @cached_property
     def files(self) -> dict[str, Source]:
-        """Every file of a folder that is not hidden, sorted by its relative posix path.
-
-        A link to another folder is not followed, and leaves a note.
-        """
+        """Every file of a folder that is not hidden, sorted by its relative posix path."""
 
         def refuse(error: OSError) -> None:
             raise unreadable(error, Place(file=error.filename or self.name)) from None
@@ -312,10 +308,7 @@ class Source:
         return {file.suffix for file in self.files.values()}
 
     def opened(self, files: Iterable[tuple[str, Source]]) -> Iterator[tuple[str, Source]]:
-        """Yield files of this folder to be read; notes what they had once all were.
-
-        One file's own note stays as it is; of several there is one with their count.
-        """
+        """Yield files of this folder to be read; what several of them had becomes one note."""
         sources = []
         for name, file in files:
             sources.append(file)
@@ -329,10 +322,7 @@ class Source:
                 self.notes += notes
 
     def members(self, suffixes: tuple[str, ...], kinds: str) -> Iterator[tuple[str, Source]]:
-        """Yield this file with its id, or the files of this folder that have such an extension.
-
-        ``kinds`` says what they are, for the note about others.
-        """
+        """Yield this file with its id, or a folder's files of such an extension, called kinds."""
         if not self.is_folder:
             yield self.stem, self
             return

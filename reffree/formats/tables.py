@@ -10,7 +10,7 @@ one document. Other columns are not read.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reffree.data.corpus import TIMES, Document
@@ -69,21 +69,23 @@ class Table(Format):
         A document's rows need not stand together; their order is that of the table.
         """
         found: dict[str, str] = {}
-        groups: dict[str, _Group] = {}
+        groups: dict[str, tuple[list[Place], dict[str, list[str]]]] = {}
         for row, at in rows:
             found = found or self._find_columns(row, place)
             id = _cell_text(row[found["document"]]) if "document" in found else name
             if not id:
                 expected = "the document that the row belongs to"
                 raise mistake(at, f"a row without {found['document']!r}", expected, "fill the cell")
-            if id not in groups:
-                groups[id] = _Group(id, found, at)
-            groups[id].add(row, at)
+            places, cells = groups.setdefault(id, ([], {column: [] for column in found}))
+            places.append(replace(at, document=id))
+            for column, key in found.items():
+                is_text = column == "text" and not _is_missing(row[key])
+                cells[column].append(str(row[key]) if is_text else _cell_text(row[key]))
         if not found:
             expected = "a header and a row for every unit"
             remedy = "check that the file is the right one"
             raise mistake(place, "a table without rows", expected, remedy)
-        return [group.document(self.convention) for group in groups.values()]
+        return [self._document(found, *group) for group in groups.values()]
 
     def _find_columns(self, row: Row, place: Place) -> dict[str, str]:
         """Match columns with those that the table has."""
@@ -97,10 +99,9 @@ class Table(Format):
         found = {column: column for column in COLUMNS if column in row} | columns
         if "text" not in found:
             expected = "a column 'text' with a unit a row (or the header Coder, Masses of segeval)"
-            remedy = (
-                "say which one it is, such as --format table:text=NAME, and the others likewise: "
-            )
-            remedy += ", ".join(column for column in COLUMNS if column != "text")
+            others = ", ".join(column for column in COLUMNS if column != "text")
+            remedy = "say which one it is, such as --format table:text=NAME, and the others "
+            remedy += f"likewise: {others}"
             raise mistake(place, f"the columns {listed(list(row))}", expected, remedy)
         if "segment" in found and "label" in found:
             if ("segment" in columns) == ("label" in columns):
@@ -111,59 +112,37 @@ class Table(Format):
             del found["label" if "segment" in columns else "segment"]
         return found
 
-
-class _Group:
-    """The rows of one document, by columns."""
-
-    def __init__(self, id: str, columns: Mapping[str, str], place: Place) -> None:
-        self.id, self.columns = id, columns
-        self.place = replace(place, document=id)
-        self.places: list[Place] = []
-        self.cells: dict[str, list[str]] = {column: [] for column in columns}
-
-    def add(self, row: Row, place: Place) -> None:
-        """Keep those cells of a row that are read."""
-        self.places.append(replace(place, document=self.id))
-        for column, name in self.columns.items():
-            value = row[name]
-            is_text = column == "text" and not _is_missing(value)
-            self.cells[column].append(str(value) if is_text else _cell_text(value))
-
-    def document(self, convention: Convention | None) -> Document:
-        """Make the document."""
-        filled = [column for column, cells in self.cells.items() if any(cells)]
-        told_by = [column for column in ("segment", "label") if column in filled]
-        return Document.build(
-            self.id,
-            self.cells["text"],
-            gold=self._gold(told_by[0], convention) if told_by else None,
-            speakers=self.cells["speaker"] if "speaker" in filled else None,
-            meta={TIMES: self._times()} if "start" in filled else None,
-            place=self.place,
-        )
-
-    def _gold(self, column: str, convention: Convention | None) -> Segmentation:
-        cells = self.cells[column]
-        if not all(cells):
-            place = self.places[cells.index("")]
-            found = f"an empty cell in the column {shorten(self.columns[column])!r}"
-            expected = "a value in every row of the document or in none"
-            raise mistake(place, found, expected, "fill the cell")
-        if column == "segment":
-            return Segmentation.from_segment_ids(cells)
-        with located(self.place):
-            return from_unit_labels(cells, len(cells), convention)
-
-    def _times(self) -> list[list[float]]:
+    def _document(
+        self, columns: Mapping[str, str], places: Sequence[Place], cells: Mapping[str, list[str]]
+    ) -> Document:
+        filled = {column: given for column, given in cells.items() if any(given)}
+        gold = None
+        for column in filled.keys() & {"segment", "label"}:  # one of them at most
+            if not all(given := filled[column]):
+                found = f"an empty cell in the column {shorten(columns[column])!r}"
+                expected = "a value in every row of the document or in none"
+                raise mistake(places[given.index("")], found, expected, "fill the cell")
+            with located(places[0]):
+                is_label = column == "label"
+                gold = from_unit_labels(given, len(given), self.convention) if is_label else None
+                gold = gold or Segmentation.from_segment_ids(given)
         starts, ends = (
             [
                 read_seconds(text, f"the time {shorten(text)!r}", at, "write a number such as 12.5")
-                for text, at in zip(self.cells.get(column, []), self.places, strict=False)
+                for text, at in zip(cells.get(column, []), places, strict=False)
+                if "start" in filled
             ]
             for column in ("start", "end")
         )
-        ends = ends or [*starts[1:], starts[-1]]
-        return [[start, max(start, end)] for start, end in zip(starts, ends, strict=True)]
+        times = zip(starts, ends or [*starts[1:], *starts[-1:]], strict=True)
+        return Document.build(
+            str(places[0].document),
+            cells["text"],
+            gold=gold,
+            speakers=filled.get("speaker"),
+            meta={TIMES: [[start, max(start, end)] for start, end in times]} if starts else None,
+            place=places[0],
+        )
 
 
 def _rows(source: Source) -> Iterator[tuple[Row, Place]]:
