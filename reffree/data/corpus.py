@@ -112,9 +112,14 @@ class Document:
             return None
         if len(given) == len(self.kept):
             given = list(compress(given, self.kept))
-        if len(given) != len(self.units) or not all(map(_is_span, given)):
+        spans = [each for each in given if isinstance(each, Sequence) and len(each) == 2]
+        numbers = [each for span in spans for each in span]
+        is_known = len(given) == len(spans) == len(self.units) and all(
+            isinstance(each, (int, float)) and not isinstance(each, bool) for each in numbers
+        )
+        if not is_known or not all(0 <= start <= end < 1e9 for start, end in spans):
             return None
-        return tuple((float(start), float(end)) for start, end in given)
+        return tuple((float(start), float(end)) for start, end in spans)
 
     @property
     def clocks(self) -> tuple[str, ...]:
@@ -380,13 +385,6 @@ def clock(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-def _is_span(value: object) -> bool:
-    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:
-        return False
-    is_number = [isinstance(each, (int, float)) and not isinstance(each, bool) for each in value]
-    return all(is_number) and 0 <= value[0] <= value[1] < 1e9
 
 
 def _check_units(units: object, place: Place) -> tuple[str, ...]:

@@ -181,22 +181,19 @@ class Headings(_Headed):
     def read_document(self, file: Source, place: Place) -> Document:
         """Read a file."""
         lines = [line for _, line in file.lines()]
-        is_wiki727 = any(_WIKI727.fullmatch(line.strip()) for line in lines)
-        blocks = list(_wiki727_blocks(lines) if is_wiki727 else _text_blocks(lines))
+        marks = [_WIKI727.fullmatch(line.strip()) for line in lines]
+        is_wiki727 = any(marks)
+        blocks: list[Block] = [
+            (max(1, int(mark[1])), mark[2].strip().removesuffix(".")) if mark else (None, line)
+            for line, mark in zip(lines, marks, strict=True)
+            if line.strip() not in ("", _LIST)
+        ]
+        blocks = blocks if is_wiki727 else list(_text_blocks(lines))
         if not any(level is not None and level <= self.level for level, _ in blocks):
             expected = "lines such as # Title, == Title ==, 2.1 Title or TITLE"
             remedy = "mark them so, or read it with --format lines (a unit a line)"
             raise mistake(file.place(), "no headings", expected, remedy)
         return self.document(blocks, "paragraph" if is_wiki727 else self.units, place)
-
-
-def _wiki727_blocks(lines: Sequence[str]) -> Iterator[Block]:
-    for line in lines:
-        found = _WIKI727.fullmatch(line.strip())
-        if found:
-            yield max(1, int(found[1])), found[2].strip().removesuffix(".")
-        elif line.strip() and line.strip() != _LIST:
-            yield None, line
 
 
 def _text_blocks(lines: Sequence[str]) -> Iterator[Block]:

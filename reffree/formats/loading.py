@@ -230,8 +230,8 @@ def read_system(
     """
     source = Source(path)
     chosen = parse_format(detect(source) if format is None else format)
-    if "convention=" in (corpus_format or "") and hasattr(chosen, "convention"):
-        said = cast(Any, parse_format(corpus_format or "")).convention
+    if corpus_format and "convention=" in corpus_format and hasattr(chosen, "convention"):
+        said = cast(Any, parse_format(corpus_format)).convention
         chosen = replace(cast(Any, chosen), convention=said)
     if isinstance(chosen, jsonl.Jsonl):
         with suggest_format(source, chosen.name):
@@ -268,12 +268,18 @@ def _jsonl_labels(source: Source, name: str, convention: Convention | None) -> I
 
 def _refuse_unknown(table: Record) -> None:
     """Refuse a key that system files do not have; one that holds what is missing is renamed."""
+
+    def may_be_masses(value: object) -> bool:
+        if isinstance(value, str):
+            return bool(value) and not set(value) - {"0", "1"}
+        return isinstance(value, list) and not any(isinstance(item, str) for item in value)
+
     others = [key for key in table if key not in _KEYS]
     if not others:
         return
     key, remedy = others[0], "remove it"
     if "segmentation" not in table:
-        meant = [key for key in others if _may_be_masses(table[key])]
+        meant = [key for key in others if may_be_masses(table[key])]
         if not meant:
             table.need("segmentation", _SEGMENTATION)
         key, remedy = meant[0], f"rename it 'segmentation' if it holds {_SEGMENTATION}"
@@ -283,17 +289,10 @@ def _refuse_unknown(table: Record) -> None:
     raise mistake(table.place, f"the unknown key {shorten(key)!r}", f"only {listed(_KEYS)}", remedy)
 
 
-def _may_be_masses(value: object) -> bool:
-    if isinstance(value, str):
-        return bool(value) and not set(value) - {"0", "1"}
-    return isinstance(value, list) and not any(isinstance(item, str) for item in value)
-
-
 def _label(document: Document, name: str) -> Label:
     """Take the one segmentation a document has, over its units with text."""
     choices = document.segmentations
-    if name in document.systems:
-        choices = {name: document.systems[name]}
+    choices = {name: choices[name]} if name in document.systems else choices
     if len(choices) != 1:
         found = f"the segmentations {', '.join(choices)}" if choices else "no segmentation"
         remedy = "keep the one that is meant, or name the system after it"

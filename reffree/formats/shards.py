@@ -53,7 +53,11 @@ class Shards:
         if format not in (None, "jsonl"):
             return None
         shards = cls(paths)
-        return shards if all(map(_is_streamed, shards.sources)) else None
+        for source in shards.sources:
+            is_line = source.suffix in LINE_SUFFIXES and detect(source) == "jsonl"
+            if not is_line and not (source.suffix == PARQUET and _has_documents(source)):
+                return None
+        return shards
 
     def __iter__(self) -> Iterator[Document]:
         """Yield every document, checked; ids must differ."""
@@ -71,12 +75,6 @@ class Shards:
                 remedy = "check that the file is not empty"
                 raise mistake(source.place(), "no documents", "at least one", remedy)
             self.notes += source.notes
-
-
-def _is_streamed(source: Source) -> bool:
-    if source.suffix == PARQUET:
-        return _has_documents(source)
-    return source.suffix in LINE_SUFFIXES and detect(source) == "jsonl"
 
 
 # Parquet

@@ -188,7 +188,7 @@ def _with_speakers(
         return list(units)
     found = [_SPEAKER.match(unit.text) for unit in units]
     names = Counter(match[1] for match in found if match)
-    n = sum(match is not None for match in found)
+    n = names.total()
     is_dialogue = 2 * n > len(units) and any(count > 1 for count in names.values())
     if speakers == "auto":
         if not is_dialogue:
