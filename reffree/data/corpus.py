@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import compress, pairwise
 from numbers import Real
 from typing import Any
 
@@ -64,18 +64,10 @@ class Document:
             expected = "at least one unit with text"
             raise mistake(place, found, expected, "remove the document or restore its text")
         if speakers is not None:
-            speakers = _check_speakers(speakers, len(units), place)
-        document = cls(
-            id=id,
-            units=tuple(u for u, keep in zip(units, kept, strict=True) if keep),
-            speakers=None
-            if speakers is None
-            else tuple(s for s, keep in zip(speakers, kept, strict=True) if keep),
-            meta=dict(meta or {}),
-            kept=kept,
-            place=place,
-        )
-        checked_gold = None if gold is None else document.align(gold, replace(place, system=GOLD))
+            speakers = tuple(compress(_check_speakers(speakers, len(units), place), kept))
+        texts = tuple(compress(units, kept))
+        document = cls(id, texts, speakers=speakers, meta=dict(meta or {}), kept=kept, place=place)
+        own = None if gold is None else document.align(gold, replace(place, system=GOLD))
         checked, checked_golds = (
             {
                 _check_system_name(name, place): document.align(value, replace(place, system=name))
@@ -84,16 +76,15 @@ class Document:
             for given in (systems, golds)
         )
         # A system called "gold" is the gold segmentation under another key.
-        named = checked.pop(GOLD, checked_gold)
-        if checked_gold is not None and named != checked_gold:
+        named = checked.pop(GOLD, own)
+        if own is not None and named != own:
             found = f"a gold segmentation and another system called {GOLD!r}"
             raise mistake(place, found, "one gold segmentation", "rename the system")
         return replace(document, gold=named, golds=checked_golds, systems=checked)
 
     def __post_init__(self) -> None:
         """Without word of what was dropped, every unit was kept."""
-        if not self.kept:
-            object.__setattr__(self, "kept", (True,) * len(self.units))
+        object.__setattr__(self, "kept", self.kept or (True,) * len(self.units))
 
     @property
     def n_dropped(self) -> int:
@@ -119,11 +110,16 @@ class Document:
         given = self.meta.get(TIMES)
         if not isinstance(given, Sequence) or isinstance(given, str):
             return None
-        if len(given) == len(self.kept) != len(self.units):
-            given = [pair for pair, keep in zip(given, self.kept, strict=True) if keep]
-        if len(given) != len(self.units) or not all(map(_is_span, given)):
+        if len(given) == len(self.kept):
+            given = list(compress(given, self.kept))
+        spans = [each for each in given if isinstance(each, Sequence) and len(each) == 2]
+        numbers = [each for span in spans for each in span]
+        is_known = len(given) == len(spans) == len(self.units) and all(
+            isinstance(each, (int, float)) and not isinstance(each, bool) for each in numbers
+        )
+        if not is_known or not all(0 <= start <= end < 1e9 for start, end in spans):
             return None
-        return tuple((float(start), float(end)) for start, end in given)
+        return tuple((float(start), float(end)) for start, end in spans)
 
     @property
     def clocks(self) -> tuple[str, ...]:
@@ -141,8 +137,7 @@ class Document:
             expected = "a list of numbers, one for every gap between units"
             raise mistake(place, found, expected, "write them as [0.1, 0.9]")
         for i, value in enumerate(values):
-            is_number = isinstance(value, Real) and not isinstance(value, bool)
-            if not is_number or not math.isfinite(value):
+            if isinstance(value, bool) or not (isinstance(value, Real) and math.isfinite(value)):
                 found = f"score {i + 1} of {len(values)}, {shorten(value)}"
                 remedy = "score every gap, with a low number where there can be no boundary"
                 raise mistake(place, found, "a finite number", remedy)
@@ -152,12 +147,8 @@ class Document:
             return keep_scores(values, self.kept)
         units = counted(len(self.kept), "unit")
         expected = f"{len(self.kept) - 1}, one for every gap between the document's {units}"
-        is_longer = len(values) == len(self.kept)
-        remedy = (
-            "leave out the document's end"
-            if is_longer
-            else "score this version of the corpus again"
-        )
+        remedy = "score this version of the corpus again"
+        remedy = "leave out the document's end" if len(values) == len(self.kept) else remedy
         raise mistake(place, counted(len(values), "score"), expected, remedy)
 
     def align(
@@ -168,8 +159,12 @@ class Document:
         Masses that cover the kept units already, as of a segmenter that saw only those, stay.
         """
         place = replace(place or self.place, document=self.id)
+        if not isinstance(value, Sequence | Segmentation) or isinstance(value, (str, bytes)):
+            remedy = "write masses such as [3, 4], or convert the file with reffree convert"
+            found = f"the segmentation {shorten(value)}"
+            raise mistake(place, found, "a list of segment lengths", remedy)
         with located(place):
-            segmentation = value if isinstance(value, Segmentation) else Segmentation(_tuple(value))
+            segmentation = value if isinstance(value, Segmentation) else Segmentation(tuple(value))
         if segmentation.n_units == len(self.units):
             return segmentation
         if segmentation.n_units == len(self.kept):
@@ -195,8 +190,7 @@ class Corpus:
         for document in self.documents:
             refuse_repeat(document, first)
         for name in dict.fromkeys(name for doc in self.documents for name in doc.systems):
-            missing = [doc for doc in self.documents if name not in doc.systems]
-            if missing:
+            if missing := [doc for doc in self.documents if name not in doc.systems]:
                 place = replace(missing[0].place, system=name)
                 raise lacking_system(len(missing), len(self.documents), place)
 
@@ -256,9 +250,8 @@ class Corpus:
         """Refuse what names no system, or one that is here or among the others already."""
         place = replace(place or Place(), system=name)
         _check_system_name(name, place)
-        has_gold = any(document.gold is not None for document in self.documents)
-        known = {*self.documents[0].systems, *others, *([GOLD] if has_gold else [])}
-        if name in known:
+        known = {*self.documents[0].systems, *others}
+        if name in known or (name == GOLD and any(document.gold for document in self.documents)):
             remedy = "give the other segmentation another name"
             raise mistake(place, "the system a second time", "every system name once", remedy)
 
@@ -273,17 +266,13 @@ class Corpus:
 
         Under the name ``gold`` it becomes the documents' gold.
         """
-        place = replace(place or Place(), system=name)
         self.check_new_system(name, place=place)
-        self._check_ids(segmentations, places or {}, place, "segmentation")
+        at = self._place_all(segmentations, name, places, place, "segmentation")
         documents = []
         for document in self.documents:
-            at = replace((places or {}).get(document.id, place), system=name)
-            aligned = document.align(segmentations[document.id], at)
-            if name == GOLD:
-                documents.append(replace(document, gold=aligned))
-            else:
-                documents.append(replace(document, systems={**document.systems, name: aligned}))
+            aligned = document.align(segmentations[document.id], at[document.id])
+            added: Any = aligned if name == GOLD else {**document.systems, name: aligned}
+            documents.append(replace(document, **{GOLD if name == GOLD else "systems": added}))
         return Corpus.of_checked(documents, self.notes)
 
     def align_scores(
@@ -303,33 +292,31 @@ class Corpus:
                 remedy = "give them in corpus order, or by document id"
                 raise mistake(place, found, expected, remedy)
             scores = {each.id: values for each, values in zip(self, scores, strict=True)}
-        self._check_ids(scores, places or {}, place, "list of scores")
-        return tuple(
-            document.align_scores(
-                scores[document.id], replace((places or {}).get(document.id, place), system=name)
-            )
-            for document in self.documents
-        )
+        at = self._place_all(scores, name, places, place, "list of scores")
+        return tuple(each.align_scores(scores[each.id], at[each.id]) for each in self)
 
-    def _check_ids(
+    def _place_all(
         self,
         given: Mapping[str, object],
-        places: Mapping[str, Place],
-        place: Place,
+        name: str,
+        places: Mapping[str, Place] | None,
+        place: Place | None,
         what: str,
-    ) -> None:
-        """Refuse ids that the corpus does not have, and documents that are not given."""
-        known = {document.id for document in self.documents}
+    ) -> dict[str, Place]:
+        """Refuse ids that the corpus does not have, and documents without; return their places."""
+        place, places = place or Place(), places or {}
+        known = {each.id: replace(places.get(each.id, place), system=name) for each in self}
         for id in given:
             if id not in known:
-                at = replace(places.get(id, place), system=place.system, document=id)
+                at = replace(places.get(id, place), system=name, document=id)
                 found = "a document that the corpus does not have"
                 expected = f"one of its {counted(len(known), 'id')}, such as {self[0].id!r}"
                 raise mistake(at, found, expected, "check that it belongs to this corpus")
-        for document in self.documents:
-            if document.id not in given:
-                at = replace(place, document=document.id)
+        for id in known:
+            if id not in given:
+                at = replace(place, system=name, document=id)
                 raise lacking_system(len(known) - len(given), len(known), at, what)
+        return known
 
     def with_systems(self, systems: Mapping[str, Sequence[Segmentation]]) -> Corpus:
         """Add systems of names that are free, a segmentation for every document in order."""
@@ -398,20 +385,6 @@ def clock(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-def _is_span(value: object) -> bool:
-    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:
-        return False
-    is_number = [isinstance(each, (int, float)) and not isinstance(each, bool) for each in value]
-    return all(is_number) and 0 <= value[0] <= value[1] < 1e9
-
-
-def _tuple(value: object) -> tuple[int, ...]:
-    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
-        return tuple(value)
-    remedy = "write masses such as [3, 4], or convert the file with reffree convert"
-    raise mistake(None, f"the segmentation {shorten(value)}", "a list of segment lengths", remedy)
 
 
 def _check_units(units: object, place: Place) -> tuple[str, ...]:

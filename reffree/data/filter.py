@@ -9,9 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-
-import numpy as np
-from numpy.typing import NDArray
+from itertools import compress
 
 from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import Segmentation
@@ -41,14 +39,12 @@ class FilteredCorpus:
     def restored(self, corpus: Corpus) -> Corpus:
         """Put systems made for the units that take part onto the whole corpus.
 
-        A unit that was left out goes with the unit before it, which it answers or repeats; at the
-        start of a document with the first.
+        A unit that was left out goes with the one before it; at a document's start with the first.
         """
+        known, ids = self.whole.hypotheses, [document.id for document in self.whole]
         whole = self.whole
-        ids = [document.id for document in whole.documents]
-        for name in corpus.hypotheses:
-            if name not in whole.hypotheses:
-                made = corpus.hypotheses[name]
+        for name, made in corpus.hypotheses.items():
+            if name not in known:
                 masses = [restore(s, mask) for s, mask in zip(made, self.kept, strict=True)]
                 whole = whole.with_system(name, dict(zip(ids, masses, strict=True)))
         return whole
@@ -62,13 +58,16 @@ def filter_units(corpus: Corpus, drop: Sequence[str]) -> FilteredCorpus:
     counts = dict.fromkeys(drop, 0)
     documents, masks = [], []
     for document in corpus.documents:
-        kept = np.ones(len(document.units), dtype=bool)
+        kept = (True,) * len(document.units)
         for kind in counts:
-            leaves = np.array(KINDS[kind](document.units))
-            counts[kind] += int((kept & leaves).sum())
-            kept &= ~leaves
+            mask = tuple(
+                keep and not leaves
+                for keep, leaves in zip(kept, KINDS[kind](document.units), strict=True)
+            )
+            counts[kind] += sum(kept) - sum(mask)
+            kept = mask
         documents.append(_only(document, kept))
-        masks.append(tuple(kept.tolist()))
+        masks.append(kept)
     notes = [
         f"{counted(n, 'unit')} left out as {kind}, the boundaries reindexed."
         for kind, n in counts.items()
@@ -83,9 +82,8 @@ def restore(segmentation: Segmentation, kept: Sequence[bool]) -> Segmentation:
     >>> restore(Segmentation((1, 2)), [True, False, True, True]).masses
     (2, 2)
     """
-    positions = np.flatnonzero(np.asarray(kept))
-    boundaries = [int(positions[b]) for b in segmentation.boundaries]
-    return Segmentation.from_boundaries(boundaries, len(kept))
+    positions = [i for i, keep in enumerate(kept) if keep]
+    return Segmentation.from_boundaries([positions[b] for b in segmentation.boundaries], len(kept))
 
 
 def is_backchannel(unit: str) -> bool:
@@ -110,26 +108,22 @@ KINDS: dict[str, Callable[[Sequence[str]], list[bool]]] = {
 """Which of a document's units are of a kind, in order."""
 
 
-def _only(document: Document, kept: NDArray[np.bool_]) -> Document:
+def _only(document: Document, kept: tuple[bool, ...]) -> Document:
     """Return a document without some of its units."""
-    if not kept.any():
+    if not any(kept):
         found = f"nothing but units to leave out ({counted(len(kept), 'unit')})"
         expected = "at least one unit that takes part"
         raise mistake(document.place, found, expected, "remove the document, or leave out --drop")
-    if kept.all():
+    if all(kept):
         return document
-    mask = tuple(kept.tolist())
-    staying = iter(mask)
-    speakers = document.speakers
+    staying = iter(kept)
     return replace(
         document,
-        units=tuple(u for u, keep in zip(document.units, mask, strict=True) if keep),
-        speakers=None
-        if speakers is None
-        else tuple(s for s, keep in zip(speakers, mask, strict=True) if keep),
+        units=tuple(compress(document.units, kept)),
+        speakers=document.speakers and tuple(compress(document.speakers, kept)),
         kept=tuple(had_text and next(staying) for had_text in document.kept),
-        n_left_out=document.n_left_out + int((~kept).sum()),
-        gold=None if document.gold is None else document.gold.keep(mask),
-        golds={name: s.keep(mask) for name, s in document.golds.items()},
-        systems={name: s.keep(mask) for name, s in document.systems.items()},
+        n_left_out=document.n_left_out + kept.count(False),
+        gold=document.gold and document.gold.keep(kept),
+        golds={name: s.keep(kept) for name, s in document.golds.items()},
+        systems={name: s.keep(kept) for name, s in document.systems.items()},
     )

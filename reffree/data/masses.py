@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence, Sized
 from functools import lru_cache
 from itertools import chain
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,12 +82,15 @@ def mass_matrix(
 
 def _padded(rows: list[Sequence[int]], n_units: int | None, name: str | None, first: int) -> Masses:
     """Rows of positive whole numbers under one another, padded with zeros."""
-    try:
-        flat = _packed(rows)
+    try:  # the quickest way into an array that refuses fractions
+        packed = struct.pack(f"{sum(map(len, rows))}q", *chain.from_iterable(rows))
     except (struct.error, TypeError):
-        at = next(i for i, row in enumerate(rows) if not _is_whole(row))
-        found = f"hypothesis {first + at + 1} with masses that are not whole numbers"
+        whole = [all(isinstance(m, Integral) and abs(m) < 2**63 for m in row) for row in rows]
+        found = (
+            f"hypothesis {first + whole.index(False) + 1} with masses that are not whole numbers"
+        )
         raise _refusal(found, n_units, name) from None
+    flat = np.frombuffer(packed, dtype=np.int64)
     counts = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
     matrix = np.zeros((len(rows), max(1, int(counts.max(initial=1)))), dtype=np.int64)
     is_mass = np.arange(matrix.shape[1]) < counts[:, None]
@@ -96,20 +100,6 @@ def _padded(rows: list[Sequence[int]], n_units: int | None, name: str | None, fi
         found = f"hypothesis {first + at + 1} with a mass below 1 or none at all"
         raise _refusal(found, n_units, name)
     return matrix
-
-
-def _packed(rows: list[Sequence[int]]) -> NDArray[np.int64]:
-    """All numbers in a row; the quickest way into an array that refuses fractions."""
-    packed = struct.pack(f"{sum(map(len, rows))}q", *chain.from_iterable(rows))
-    return np.frombuffer(packed, dtype=np.int64)
-
-
-def _is_whole(row: Sequence[int]) -> bool:
-    try:
-        _packed([row])
-    except (struct.error, TypeError):
-        return False
-    return True
 
 
 def distinct_rows(masses: Masses) -> tuple[Masses, NDArray[np.int64]]:

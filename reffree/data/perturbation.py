@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import astuple, dataclass, fields
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 import numpy as np
 
@@ -61,6 +61,7 @@ class Amount:
     k: int | None = None
     share: float | None = None
     name: ClassVar[str]
+    edits: ClassVar[tuple[str, ...]]
     whole: ClassVar[str] = "k"  # the option that a whole number as strength stands for
     part: ClassVar[str] = "share"  # the option that a number with a point stands for
     largest_share: ClassVar[float] = 1.0
@@ -75,6 +76,11 @@ class Amount:
             raise mistake(None, found, expected, f"write {self.name}:k=2 or {self.name}:share=0.3")
         _check_numbers(self, {"share": self.largest_share})
 
+    def __call__(self, segmentation: Segmentation, rng: np.random.Generator) -> Perturbed:
+        """Perturb one segmentation."""
+        edits = dict.fromkeys(self.edits, self.count(segmentation, rng))
+        return edit_boundaries(segmentation, rng, **edits, balanced=len(edits) > 1)
+
     def count(self, segmentation: Segmentation, rng: np.random.Generator) -> int:
         """Boundaries meant in this document."""
         if self.k is not None:
@@ -88,10 +94,7 @@ class Removal(Amount):
     """Remove boundaries, any set equally likely (Ghinassi et al. 2024 §3.4.2)."""
 
     name: ClassVar[str] = "removal"
-
-    def __call__(self, segmentation: Segmentation, rng: np.random.Generator) -> Perturbed:
-        """Perturb one segmentation."""
-        return edit_boundaries(segmentation, rng, remove=self.count(segmentation, rng))
+    edits: ClassVar[tuple[str, ...]] = ("remove",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +105,8 @@ class Insertion(Amount):
     """
 
     name: ClassVar[str] = "insertion"
+    edits: ClassVar[tuple[str, ...]] = ("insert",)
     largest_share: ClassVar[float] = MANY
-
-    def __call__(self, segmentation: Segmentation, rng: np.random.Generator) -> Perturbed:
-        """Perturb one segmentation."""
-        return edit_boundaries(segmentation, rng, insert=self.count(segmentation, rng))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +114,7 @@ class Replacement(Amount):
     """Remove boundaries and insert as many elsewhere: their number never changes."""
 
     name: ClassVar[str] = "replacement"
-
-    def __call__(self, segmentation: Segmentation, rng: np.random.Generator) -> Perturbed:
-        """Perturb one segmentation."""
-        k = self.count(segmentation, rng)
-        return edit_boundaries(segmentation, rng, remove=k, insert=k, balanced=True)
+    edits: ClassVar[tuple[str, ...]] = ("remove", "insert")
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,9 +165,8 @@ class Mixture:
             expected = "share, or any of removal, insertion and transposition"
             remedy = "write mixture:share=0.3 or mixture:removal=0.1,insertion=0.2"
             raise mistake(None, found, expected, remedy)
-        _check_numbers(
-            self, {"share": 1.0, "removal": 1.0, "insertion": MANY, "transposition": 1.0}
-        )
+        largest = dict.fromkeys(("share", "removal", "transposition"), 1.0)
+        _check_numbers(self, {**largest, "insertion": MANY})
         if (self.removal or 0.0) + (self.transposition or 0.0) > 1:
             found = f"removal = {self.removal} and transposition = {self.transposition}"
             remedy = "lower one of them: no boundary is both removed and moved"
@@ -197,9 +192,7 @@ class Mixture:
 
 
 Perturbation = Removal | Insertion | Replacement | Transposition | Mixture
-PERTURBATIONS: dict[str, type[Perturbation]] = {
-    kind.name: kind for kind in (Removal, Insertion, Replacement, Transposition, Mixture)
-}
+PERTURBATIONS: dict[str, type[Perturbation]] = {kind.name: kind for kind in get_args(Perturbation)}
 
 
 def parse_perturbation(text: str, flag: str = "--perturbation") -> Perturbation:
@@ -269,23 +262,19 @@ def perturb(
     other documents, and not on the strength, so that strengths are progressive. The system is
     called by kind and strength, after its source unless that is gold.
     """
+    known = corpus.hypotheses
+    if source not in known and source != GOLD:
+        raise UnknownNameError("system", source, known)
+    if source not in known:
+        place = next(document.place for document in corpus if document.gold is None)
+        remedy = "add gold or perturb a system instead"
+        raise mistake(place, "no gold to perturb", "gold in every document", remedy)
     documents = tuple(
         perturbation(segmentation, rng_for(seed, source, perturbation.name, document.id))
-        for document, segmentation in zip(corpus, _sources(corpus, source), strict=True)
+        for document, segmentation in zip(corpus, known[source], strict=True)
     )
     name = label(perturbation)
     return PerturbedSystem(name if source == GOLD else f"{source}_{name}", documents)
-
-
-def _sources(corpus: Corpus, source: str) -> tuple[Segmentation, ...]:
-    known = corpus.hypotheses
-    if source in known:
-        return known[source]
-    if source != GOLD:
-        raise UnknownNameError("system", source, known)
-    place = next(document.place for document in corpus if document.gold is None)
-    remedy = "add gold or perturb a system instead"
-    raise mistake(place, "no gold to perturb", "gold in every document", remedy)
 
 
 def edit_boundaries(
@@ -336,7 +325,7 @@ def _targets(
     def is_free(place: int) -> bool:
         return 0 < place < n_units and place not in source
 
-    unseen, targets = set(moving), {}
+    unseen, targets = set(moving), dict[int, int]()
     for first in sorted(moving):
         if first not in unseen:
             continue
@@ -351,8 +340,8 @@ def _targets(
         else:
             stays = int(rng.integers(len(chain)))
             going_right, going_left = chain[:stays], chain[stays + 1 :]
-        targets.update({boundary: boundary - distance for boundary in going_left})
-        targets.update({boundary: boundary + distance for boundary in going_right})
+        targets |= {boundary: boundary - distance for boundary in going_left}
+        targets |= {boundary: boundary + distance for boundary in going_right}
     return targets
 
 

@@ -36,7 +36,11 @@ class Segmentation:
         for mass in masses:
             if isinstance(mass, bool) or not isinstance(mass, Integral) or mass < 1:
                 found = f"the segment length {shorten(repr(mass))}"
-                raise mistake(None, found, "a positive integer", _mass_remedy(masses))
+                remedy = "write each segment as its number of units; empty segments do not exist"
+                if all(type(each) is int and each in (0, 1) for each in masses):
+                    lengths = shorten(str(list(self.from_labels(masses).masses)))
+                    remedy = f"these look like 0/1 labels: write segment lengths, here {lengths}"
+                raise mistake(None, found, "a positive integer", remedy)
         object.__setattr__(self, "masses", tuple(map(int, masses)))
 
     def __len__(self) -> int:
@@ -75,12 +79,9 @@ class Segmentation:
             if label not in (0, 1):
                 remedy = "use segment ids or masses for anything but boundary labels"
                 raise mistake(None, f"the label {shorten(label)}", "0 or 1", remedy)
-        if convention == "gap":
-            inner, n_units = [i + 1 for i, label in enumerate(labels) if label], len(labels) + 1
-        elif convention == "end":
-            inner, n_units = [i + 1 for i, label in enumerate(labels[:-1]) if label], len(labels)
-        else:
-            inner, n_units = [i for i, label in enumerate(labels) if label and i], len(labels)
+        n_units = len(labels) + (convention == "gap")
+        before = convention != "start"
+        inner = [i for i, label in enumerate(labels, before) if label and 0 < i < n_units]
         return cls.from_boundaries(inner, n_units)
 
     @classmethod
@@ -107,13 +108,12 @@ class Segmentation:
                 remedy = "check that the string and the text belong to the same document"
                 raise mistake(None, found, expected, remedy)
             if len(text) == n_units > 1 and text[0] == "1":
-                raise mistake(
-                    None,
-                    f"a boundary string that starts with 1, {shorten(text)!r}, for {n_units} units",
-                    "one reading, but 1 may end a segment (convention end) "
-                    "or start one (convention start)",
-                    "choose with --format NAME:convention=end or convention=start",
+                found = (
+                    f"a boundary string that starts with 1, {shorten(text)!r}, for {n_units} units"
                 )
+                expected = "one reading, but 1 may end a segment (convention end) or start one "
+                remedy = "choose with --format NAME:convention=end or convention=start"
+                raise mistake(None, found, f"{expected}(convention start)", remedy)
             convention = "gap" if len(text) == n_units - 1 else "end"
         elif len(text) != wanted[convention]:
             found = f"a boundary string of {len(text)} characters for {n_units} units"
@@ -125,10 +125,8 @@ class Segmentation:
     def to_labels(self, convention: Convention = "end") -> tuple[int, ...]:
         """Inverse of `from_labels`; under ``end`` the last unit is 0, under ``start`` the first."""
         marked = set(self.boundaries)
-        if convention == "start":
-            return tuple(int(i in marked) for i in range(self.n_units))
-        last = self.n_units + (convention == "end")
-        return tuple(int(i in marked) for i in range(1, last))
+        first, last = convention != "start", self.n_units + (convention == "end")
+        return tuple(int(i in marked) for i in range(first, last))
 
     def to_segment_ids(self) -> tuple[int, ...]:
         """Number the segments from 0; one id per unit."""
@@ -142,10 +140,3 @@ class Segmentation:
         """Leave out the units marked False; a segment that loses all its units disappears."""
         ids = self.to_segment_ids()
         return type(self).from_segment_ids([i for i, keep in zip(ids, kept, strict=True) if keep])
-
-
-def _mass_remedy(masses: Sequence[object]) -> str:
-    if all(type(mass) is int and mass in (0, 1) for mass in masses):
-        lengths = list(Segmentation.from_labels([int(bool(mass)) for mass in masses]).masses)
-        return f"these look like 0/1 labels: write segment lengths, here {shorten(str(lengths))}"
-    return "write each segment as its number of units; empty segments do not exist"

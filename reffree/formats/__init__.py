@@ -6,9 +6,8 @@ Every format declares itself in a module of its own (see `format`).
 """
 
 from reffree.formats.format import format_names
-from reffree.formats.loading import corpus_names, load
-from reffree.formats.saving import save
-from reffree.formats.system import read_scores, read_system, write_scores
+from reffree.formats.loading import corpus_names, load, read_scores, read_system
+from reffree.formats.saving import save, write_scores
 
 __all__ = [
     "corpus_names",

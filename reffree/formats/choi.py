@@ -11,24 +11,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from itertools import islice
 
 from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import Segmentation
-from reffree.formats.format import Format, Sample
+from reffree.formats.format import Format
 from reffree.formats.source import Source, checked_name, without_suffix
-from reffree.util.errors import Place, counted, mistake, shorten
+from reffree.util.errors import counted, mistake, shorten
 
 REF = ".ref"
 SUFFIXES = (REF, ".txt", "")
 SEPARATOR = "=========="
 _SEPARATOR = re.compile(r"={10,}")
+_BREAK = re.compile(r"[\r\n]+")
 _PLAIN = re.compile(r"[\w-][\w.-]*")
 _MAX_NAME_BYTES = 200
 
 
 def _is_separator(line: str) -> bool:
-    """Whether a line separates two segments."""
     return _SEPARATOR.fullmatch(line.strip()) is not None
 
 
@@ -45,30 +45,40 @@ class Choi(Format):
     one_document = "name a folder, without an extension"
 
     @classmethod
-    def matches(cls, sample: Sample) -> bool:
+    def matches(cls, source: Source) -> bool:
         """Whether a line anywhere separates segments."""
-        return any(map(_is_separator, sample.lines()))
+        return any(map(_is_separator, source.shown()))
 
     @classmethod
-    def matches_folder(cls, folder: Sample) -> bool:
+    def matches_folder(cls, folder: Source) -> bool:
         """Take .ref files for Choi's; other text only where a file of it has separators."""
-        files = [Source(path) for _, path in _folder_files(folder.source)[0]]
-        return any(file.suffix == REF or cls.matches(Sample(file)) for file in files)
+        return any(file.suffix == REF or cls.matches(file) for _, file in _documents_in(folder))
 
     def read(self, source: Source) -> list[Document]:
         """Read a file, or every file of a folder."""
         if not source.is_folder:
-            name = source.stem if source.is_stdin else source.path.name
-            return [_document(source, checked_name(self.document_id(name), source.place()))]
-        listed, others = _folder_files(source)
-        documents = [
-            _document(file, checked_name(self.document_id(name), file.place()))
-            for name, file in source.opened(listed)
-        ]
-        only_ref = bool(listed) and Source(listed[0][1]).suffix == REF
-        kinds = ".ref" if only_ref else ".txt or without extension"
-        source.note_unread(others, f"Choi files ({kinds})")
+            return [self._read(source, source.stem if source.is_stdin else source.path.name)]
+        files = _documents_in(source)
+        documents = [self._read(file, name) for name, file in source.opened(files)]
+        kinds = ".ref" if REF in source.suffixes else ".txt or without extension"
+        source.note_unread(len(source.files) - len(files), f"Choi files ({kinds})")
         return documents
+
+    def _read(self, source: Source, name: str) -> Document:
+        id = checked_name(self.document_id(name), source.place())
+        blocks: list[list[str]] = [[]]
+        for _, line in source.lines():
+            if _is_separator(line):
+                blocks.append([])
+            elif line.strip():
+                blocks[-1].append(line)
+        if len(blocks) == 1:
+            expected = f"a Choi file, whose segments are separated by {SEPARATOR}"
+            remedy = "put such a line before the first segment, or move the file elsewhere"
+            raise mistake(source.place(), "no line of ten or more =", expected, remedy)
+        masses = [len(block) for block in blocks if block]
+        units = [unit for block in blocks for unit in block]
+        return Document.build(id, units, gold=masses or None, place=source.place())
 
     def write(self, corpus: Corpus, chosen: Sequence[Segmentation]) -> Iterator[str]:
         """Write the only document."""
@@ -87,41 +97,16 @@ class Choi(Format):
 
     def describe_changes(self, corpus: Corpus) -> list[str]:
         """Count the units with line breaks, which become spaces."""
-        broken = sum(_has_line_break(unit) for document in corpus for unit in document.units)
+        broken = sum(1 for document in corpus for unit in document.units if _BREAK.search(unit))
         inside = counted(broken, "unit")
         told = f"choi files hold one unit per line: line breaks in {inside} became spaces"
         return [told] if broken else []
 
 
-def _folder_files(source: Source) -> tuple[list[tuple[str, Path]], int]:
-    """List the files of a folder that may be documents, and count the others."""
-    files = source.files()
-    suffixes = {Source(path).suffix for _, path in files}
-    wanted = (REF,) if REF in suffixes else SUFFIXES
-    listed = [(name, path) for name, path in files if Source(path).suffix in wanted]
-    return listed, len(files) - len(listed)
-
-
-def _document(source: Source, id: str) -> Document:
-    blocks: list[list[str]] = [[]]
-    separated = False
-    for _, line in source.lines():
-        if _is_separator(line):
-            separated = True
-            blocks.append([])
-        elif line.strip():
-            blocks[-1].append(line)
-    if not separated:
-        expected = f"a Choi file, whose segments are separated by {SEPARATOR}"
-        remedy = "put such a line before the first segment, or move the file elsewhere"
-        raise mistake(source.place(), "no line of ten or more =", expected, remedy)
-    blocks = [block for block in blocks if block]
-    return Document.build(
-        id,
-        [unit for block in blocks for unit in block],
-        gold=[len(block) for block in blocks] or None,
-        place=source.place(),
-    )
+def _documents_in(folder: Source) -> list[tuple[str, Source]]:
+    """List the files of a folder that may be documents."""
+    wanted = (REF,) if REF in folder.suffixes else SUFFIXES
+    return [(name, file) for name, file in folder.files.items() if file.suffix in wanted]
 
 
 def _write_document(document: Document, segmentation: Segmentation) -> Iterator[str]:
@@ -129,34 +114,22 @@ def _write_document(document: Document, segmentation: Segmentation) -> Iterator[
     yield f"{SEPARATOR}\n"
     units = iter(document.units)
     for mass in segmentation.masses:
-        for _ in range(mass):
-            yield f"{_line(next(units), document.place)}\n"
+        for unit in islice(units, mass):
+            line = _BREAK.sub(" ", unit)
+            if _is_separator(line):
+                expected = "text, since a line of ten or more = separates segments"
+                remedy = "change the unit, or write another format such as jsonl"
+                raise mistake(document.place, f"the unit {shorten(line)!r}", expected, remedy)
+            yield f"{line}\n"
         yield f"{SEPARATOR}\n"
 
 
-def _has_line_break(unit: str) -> bool:
-    """Whether a unit cannot be written on one line as it is."""
-    return "\n" in unit or "\r" in unit
-
-
-def _line(unit: str, place: Place) -> str:
-    line = " ".join(re.split(r"[\r\n]+", unit)) if _has_line_break(unit) else unit
-    if _is_separator(line):
-        expected = "text, since a line of ten or more = separates segments"
-        remedy = "change the unit, or write another format such as jsonl"
-        raise mistake(place, f"the unit {shorten(line)!r}", expected, remedy)
-    return line
-
-
 def file_names(ids: list[str]) -> list[str]:
-    """Make one file name per id: safe characters only, unique even where case does not count.
-
-    Ids that are safe as they are choose first, so that no other takes their name.
-    """
+    """Make one file name per id: safe characters only, unique even where case does not count."""
     safe = {id: _safe(id) for id in ids}
     names: dict[str, str] = {}
     taken: set[str] = set()
-    for id in sorted(ids, key=lambda id: safe[id] != id):
+    for id in sorted(ids, key=lambda id: safe[id] != id):  # those that are safe come first
         name, n = safe[id], 1
         while name.casefold() in taken:
             n += 1

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Any
 
 from reffree.data.corpus import Document
 from reffree.data.segmentation import Segmentation
 from reffree.formats.dialogues import Dialogue, Joined
-from reffree.formats.fields import Record, as_list, zero_or_one
-from reffree.formats.format import JSON, TEXT, Format, Sample
+from reffree.formats.format import JSON, TEXT, Format
 from reffree.formats.source import Source
+from reffree.formats.strict_json import Record, typed, zero_or_one
 from reffree.util.errors import Place, counted, mistake, shorten
 
 CALL = re.compile(r"call_id_\S+\s*$")
@@ -39,25 +38,23 @@ class Tadam(Format):
 
     def read(self, source: Source) -> list[Document]:
         """Read ``call_id_…`` and the numbered utterances under each."""
-        calls: list[tuple[str, Place, list[str], list[str]]] = []
+        calls: list[tuple[Place, list[str], list[str]]] = []
         for number, line in source.lines_with_text():
             place = source.place(number)
             if CALL.match(line.strip()):
-                calls.append((line.strip(), place, [], []))
+                calls.append((replace(place, document=line.strip()), [], []))
                 continue
             segment, *rest = line.split(None, 1)
-            if not calls:
-                raise mistake(place, f"the line {shorten(line)!r}", "call_id_N on the first line")
-            if not segment.isdecimal() or not rest:
+            if not calls or not segment.isdecimal() or not rest:
                 wanted = "call_id_N, or the number of a segment, a space and an utterance"
+                wanted = wanted if calls else "call_id_N on the first line"
                 raise mistake(place, f"the line {shorten(line)!r}", wanted)
-            calls[-1][2].append(rest[0].rstrip())
-            calls[-1][3].append(segment)
+            calls[-1][1].append(rest[0].rstrip())
+            calls[-1][2].append(segment)
+        golds = [Segmentation.from_segment_ids(ids) if ids else None for _, _, ids in calls]
         return [
-            Document.build(
-                id, units, gold=Segmentation.from_segment_ids(ids) if ids else None, place=place
-            )
-            for id, place, units, ids in calls
+            Document.build(str(place.document), units, gold=gold, place=place)
+            for (place, units, _), gold in zip(calls, golds, strict=True)
         ]
 
 
@@ -72,9 +69,9 @@ class DailyDialog(Joined):
     rank = 4
 
     @classmethod
-    def matches_folder(cls, folder: Sample) -> bool:
+    def matches_folder(cls, folder: Source) -> bool:
         """Whether a file has the corpus's name."""
-        return any(file.path.name == _TEXT for file in folder.files)
+        return any(file.path.name == _TEXT for file in folder.files.values())
 
     def read(self, source: Source) -> list[Document]:
         """Read a file of dialogues, or the one of a folder, with the topics beside it."""
@@ -86,10 +83,9 @@ class DailyDialog(Joined):
         for i, (number, line) in enumerate(lines):
             units = [unit.strip() for unit in line.split(END)]
             units = units[:-1] if not units[-1] else units
-            id = f"{text.stem}/{i + 1}"
-            label = topics[i] if topics else id
-            place = replace(text.place(number), document=id)
-            dialogues.append(Dialogue(id, units, [], [[label]] * len(units), place))
+            place = replace(text.place(number), document=f"{text.stem}/{i + 1}")
+            label = topics[i] if topics else str(place.document)
+            dialogues.append(Dialogue(place, units, [[label]] * len(units)))
         source.notes += [note for note in text.notes if note not in source.notes]
         return self.documents(dialogues)
 
@@ -119,9 +115,9 @@ class Tiage(Format):
     rank = 6
 
     @classmethod
-    def matches(cls, sample: Sample) -> bool:
+    def matches(cls, source: Source) -> bool:
         """Whether there is an object of lists of pairs."""
-        dialogue = next(iter(sample.value.values()), None)
+        dialogue = next(iter(source.value.values()), None)
         return isinstance(dialogue, list) and bool(dialogue) and _is_pair(dialogue[0])
 
     def read(self, source: Source) -> list[Document]:
@@ -129,15 +125,13 @@ class Tiage(Format):
         documents = []
         for id, turns in Record(source.json, "the content", source.place()).items():
             place = Place(source.name, document=id)
-            units: list[Any] = []
-            labels = []
-            for i, turn in enumerate(as_list(turns, "a dialogue", place)):
+            for i, turn in enumerate(typed(turns, list, "a dialogue", place)):
                 if not _is_pair(turn):
                     found = f"turn {i + 1}: {shorten(turn)}"
                     raise mistake(place, found, "an utterance and its label")
-                units.append(turn[0])
-                labels.append(_label(turn[1], i, place))
+            labels = [_label(turn[1], i, place) for i, turn in enumerate(turns)]
             gold = Segmentation.from_labels(labels, "start") if labels else None
+            units = [turn[0] for turn in turns]
             documents.append(Document.build(id, units, gold=gold, place=place))
         return documents
 
@@ -159,9 +153,9 @@ class TiageTable(Format):
     rank = 0
 
     @classmethod
-    def matches(cls, sample: Sample) -> bool:
+    def matches(cls, source: Source) -> bool:
         """Whether the first line is that of a dialogue."""
-        row = _row(sample.head)
+        row = _row(source.head)
         return row is not None and row[0] == "0" and row[2] in ("-1", "0", "1")
 
     def read(self, source: Source) -> list[Document]:
@@ -176,18 +170,15 @@ class TiageTable(Format):
                 found = f"the line {shorten(line)!r}"
                 raise mistake(place, found, f"{index}, tab, utterance, tab, label")
             if row[0] == "0" or not dialogues:
-                dialogues.append((place, [], []))
+                id = f"{source.stem}/{len(dialogues) + 1}"
+                dialogues.append((replace(place, document=id), [], []))
             _, units, labels = dialogues[-1]
             labels.append(_label(row[2], len(units), place))
             units.append(row[1])
+        golds = [Segmentation.from_labels(labels, "start") for _, _, labels in dialogues]
         return [
-            Document.build(
-                f"{source.stem}/{i + 1}",
-                units,
-                gold=Segmentation.from_labels(labels, "start"),
-                place=place,
-            )
-            for i, (place, units, labels) in enumerate(dialogues)
+            Document.build(str(place.document), units, gold=gold, place=place)
+            for (place, units, _), gold in zip(dialogues, golds, strict=True)
         ]
 
 

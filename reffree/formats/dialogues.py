@@ -3,7 +3,7 @@
 After Coen ("When F1 fails", appendix D): every utterance of both speakers is a unit, its speaker is
 kept apart from its text, and a boundary lies where the label changes between two utterances. What a
 label is where the corpus has none for some utterance, or several, is ours to say: it stays if it
-may (see `changing`), and utterances before the first one have that one.
+may (see `by_label`), and utterances before the first one have that one.
 
 * ``dialseg``: SuperDialseg, and DialSeg711, Doc2Dial and others in that form: ``{"dial_data":
   {"<dataset>": [{"dial_id": "…", "turns": [{"role": "user", "utterance": "…",
@@ -31,14 +31,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, cast
+from typing import Literal, NamedTuple, cast
 
 from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import Segmentation
 from reffree.formats import jsonl
-from reffree.formats.fields import Record, as_list, zero_or_one
-from reffree.formats.format import JSON, Format, Sample
+from reffree.formats.format import JSON, Format
 from reffree.formats.source import Source
+from reffree.formats.strict_json import Record, typed, zero_or_one
 from reffree.util.bounds import check_whole
 from reffree.util.errors import Place, counted, mistake, shorten
 
@@ -50,28 +50,20 @@ Labels = Sequence[Sequence[str]]
 """Of every utterance, the labels it may have."""
 
 
-def changing(labels: Labels) -> list[str] | None:
-    """Choose a label for every utterance: the one before if it may stay, else its first.
+def by_label(labels: Labels) -> Segmentation | None:
+    """Begin a segment where the label has to change: the one before stays if it may.
 
     Utterances before the first label have that one; None where there is no label at all.
 
-    >>> changing([[], ["hotel"], [], ["taxi", "hotel"], ["taxi"]])
-    ['hotel', 'hotel', 'hotel', 'hotel', 'taxi']
+    >>> by_label([[], ["hotel"], [], ["taxi", "hotel"], ["taxi"]]).masses
+    (4, 1)
     """
     current = next((given[0] for given in labels if given), None)
-    if current is None:
-        return None
     chosen = []
     for given in labels:
-        if given and current not in given:
-            current = given[0]
+        current = given[0] if given and current not in given else current
         chosen.append(current)
-    return chosen
-
-
-def _by_label(labels: Labels) -> Segmentation | None:
-    chosen = changing(labels)
-    return None if chosen is None else Segmentation.from_segment_ids(chosen)
+    return None if current is None else Segmentation.from_segment_ids(chosen)
 
 
 def _spoken(
@@ -84,15 +76,13 @@ def _spoken(
     return Document.build(cast(str, place.document), units, gold=gold, speakers=given, place=place)
 
 
-@dataclass(frozen=True, slots=True)
-class Dialogue:
+class Dialogue(NamedTuple):
     """One published dialogue, before several may be joined; ``labels`` are those of utterances."""
 
-    id: str
-    units: list[str]
-    speakers: list[str]
-    labels: Labels
     place: Place
+    units: list[str]
+    labels: Labels
+    speakers: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -110,13 +100,13 @@ class Joined(Format):
         documents = []
         for first in range(0, len(dialogues), self.join):
             group = dialogues[first : first + self.join]
-            id = group[0].id if len(group) == 1 else f"{group[0].id}+{len(group) - 1}"
+            place = group[0].place
             document = Document.build(
-                id,
+                f"{place.document}+{len(group) - 1}" if len(group) > 1 else str(place.document),
                 [unit for each in group for unit in each.units],
-                gold=_by_label([label for each in group for label in each.labels]),
+                gold=by_label([label for each in group for label in each.labels]),
                 speakers=[speaker for each in group for speaker in each.speakers] or None,
-                place=group[0].place,
+                place=place,
             )
             documents.append(document)
         return documents
@@ -137,10 +127,9 @@ class Dialseg(Format):
         """Read the dialogues of every dataset in the file."""
         place = source.place()
         documents, disagreeing = [], 0
-        for dataset, dialogues in (
-            Record(source.json, "the content", place).need_object(DATA).items()
-        ):
-            for i, value in enumerate(as_list(dialogues, f"the dataset {dataset!r}", place)):
+        datasets = Record(source.json, "the content", place).need_object(DATA)
+        for dataset, dialogues in datasets.items():
+            for i, value in enumerate(typed(dialogues, list, f"the dataset {dataset!r}", place)):
                 dialogue = Record(value, f"dialogue {i + 1} of {dataset!r}", place)
                 dialogue.identify("dial_id", f"{dataset}/{i + 1}")
                 turns = dialogue.objects("turns", "turn")
@@ -178,20 +167,19 @@ class Dialseg(Format):
 
 def _column(turns: Sequence[Record], key: str, place: Place) -> list[object]:
     """Collect a field that all turns have or none has."""
-    missing = [i for i, turn in enumerate(turns) if turn.get(key) is None]
-    if not missing:
-        return [turn[key] for turn in turns]
-    if len(missing) == len(turns):
-        return []
-    found = f"no {key!r} in turn {missing[0] + 1} of {len(turns)}"
-    raise mistake(place, found, "one in every turn or in none", "add the missing ones")
+    found = [turn[key] for turn in turns if turn.get(key) is not None]
+    if found and len(found) < len(turns):
+        first = next(i for i, turn in enumerate(turns) if turn.get(key) is None)
+        missing = f"no {key!r} in turn {first + 1} of {len(turns)}"
+        raise mistake(place, missing, "one in every turn or in none", "add the missing ones")
+    return found
 
 
 class Utterances(Format):
     """Dialogues of utterances and lengths of segments."""
 
     name = "utterances"
-    keys = ("utterances", "segments")
+    keys = ("utterances segments",)
     suffixes = JSON
 
     def read(self, source: Source) -> list[Document]:
@@ -208,14 +196,9 @@ class MultiWoz(Format):
     """MultiWOZ 2.1 and 2.2."""
 
     name = "multiwoz"
-    keys = ("dialogue_id", "turns")
+    keys = ("dialogue_id turns", "*/log")
     suffixes = JSON
     rank = 6
-
-    @classmethod
-    def matches(cls, sample: Sample) -> bool:
-        """Whether there are turns of a dialogue, or logs by file name."""
-        return super().matches(sample) or _first_has(sample, "log")
 
     def read(self, source: Source) -> list[Document]:
         """Read 2.2, a list of dialogues, or 2.1, an object of dialogues by file name."""
@@ -223,12 +206,6 @@ class MultiWoz(Format):
         if isinstance(content, dict) and "turns" not in content:
             return [_read_log(dialogue, source) for dialogue in _by_id(source, "a dialogue")]
         return [_read_turns(dialogue) for dialogue in jsonl.tables(source)]
-
-
-def _first_has(sample: Sample, key: str) -> bool:
-    """Whether the first value of an object is an object with the key."""
-    first = next(iter(sample.value.values()), None)
-    return isinstance(first, dict) and key in first
 
 
 def _by_id(source: Source, what: str) -> Iterator[Record]:
@@ -256,7 +233,7 @@ def _read_turns(dialogue: Record) -> Document:
                 changed.append(service)
             before[service] = slots
         labels.append(changed or active)
-    return _spoken(turns, "utterance", "speaker", _by_label(labels), dialogue.place)
+    return _spoken(turns, "utterance", "speaker", by_label(labels), dialogue.place)
 
 
 def _read_log(dialogue: Record, source: Source) -> Document:
@@ -270,7 +247,7 @@ def _read_log(dialogue: Record, source: Source) -> Document:
     if not any(isinstance(turn.get("dialog_act"), dict) for turn in turns):
         expected = "MultiWOZ 2.1 or 2.2, where utterances have domains"
         source.note("dialogues without 'dialog_act'", expected, "they have no gold here")
-    return _spoken(turns, "text", "speaker", _by_label(labels), dialogue.place)
+    return _spoken(turns, "text", "speaker", by_label(labels), dialogue.place)
 
 
 @dataclass(frozen=True)
@@ -279,41 +256,35 @@ class Taskmaster(Joined):
 
     level: Literal["task", "subtask"] = "task"
     name = "taskmaster"
-    keys = ("conversation_id", "utterances")
+    keys = ("conversation_id utterances",)
     suffixes = JSON
 
     def read(self, source: Source) -> list[Document]:
         """Read a file's conversations."""
         dialogues = []
         for conversation in jsonl.tables(source):
-            id = conversation.identify("conversation_id", "1")
+            conversation.identify("conversation_id", "1")
             turns = conversation.objects("utterances", "utterance")
-            labels = [self._labels(turn) for turn in turns]
+            labels = [list(filter(None, self._labels(turn))) for turn in turns]
             units = [turn.need("text") for turn in turns]
             speakers = [str(turn.get("speaker") or "") for turn in turns]
-            dialogues.append(Dialogue(id, units, speakers, labels, conversation.place))
+            dialogues.append(Dialogue(conversation.place, units, labels, speakers))
         return self.documents(dialogues)
 
-    def _labels(self, turn: Record) -> list[str]:
-        found = []
+    def _labels(self, turn: Record) -> Iterator[str]:
         for segment in turn.objects("segments", "segment", optional=True):
             for annotation in segment.objects("annotations", "annotation", optional=True):
                 parts = str(annotation.get("name") or "").split(".")
-                found.append(".".join(parts[: 1 if self.level == "task" else 2]))
-        return [label for label in found if label]
+                yield ".".join(parts[: 1 if self.level == "task" else 2])
 
 
 class TopicalChat(Format):
     """Topical-Chat."""
 
     name = "topical-chat"
+    keys = ("*/content",)
     suffixes = JSON
     rank = 6
-
-    @classmethod
-    def matches(cls, sample: Sample) -> bool:
-        """Whether there are conversations by id."""
-        return _first_has(sample, "content")
 
     def read(self, source: Source) -> list[Document]:
         """Read the conversations of a file by their ids."""
@@ -323,10 +294,10 @@ class TopicalChat(Format):
             turns = conversation.objects("content", "message")
             labels = []
             for turn in turns:
-                given = as_list(turn.get("knowledge_source") or [], "'knowledge_source'", place)
+                given = typed(turn.get("knowledge_source") or [], list, "'knowledge_source'", place)
                 sections = [each for each in given if isinstance(each, str) and each[:2] == "FS"]
                 labels.append(sections)
-            documents.append(_spoken(turns, "message", "agent", _by_label(labels), place))
+            documents.append(_spoken(turns, "message", "agent", by_label(labels), place))
         return documents
 
 
@@ -357,27 +328,20 @@ class QmSum(Format):
 def _read_meeting(value: object, place: Place) -> Document:
     meeting = Record(value, "a meeting", place)
     turns = meeting.objects(MEETING, "turn")
-    spans = [
-        _read_span(span, i, len(turns), place)
-        for i, topic in enumerate(meeting.objects("topic_list", "topic", optional=True))
-        for span in topic.need_list("relevant_text_span")
-        if turns
-    ]
+    n, spans = len(turns), []
+    for i, topic in enumerate(meeting.objects("topic_list", "topic", optional=True)):
+        for span in topic.need_list("relevant_text_span") if turns else []:
+            ends = [str(end).strip() for end in span] if isinstance(span, list) else []
+            is_whole = all(end.isascii() and end.isdigit() and len(end) < 19 for end in ends)
+            if len(ends) != 2 or not is_whole or not int(ends[0]) <= int(ends[1]) < n:
+                found = f"the span {shorten(span)} of topic {i + 1}"
+                expected = f"first and last turn, in order, from 0 to {n - 1}"
+                raise mistake(place, found, expected, "correct the span")
+            spans.append((int(ends[0]), int(ends[1])))
     # Spans are painted in order of their starts; what is still visible are the segments.
-    owner = [-1] * len(turns)
+    owner = [-1] * n
     for i, (first, last) in enumerate(sorted(spans, key=lambda span: span[0])):
         owner[first : last + 1] = [i] * (last + 1 - first)
     has_gold = bool(turns and meeting.get("topic_list"))
     gold = Segmentation.from_segment_ids(owner) if has_gold else None
     return _spoken(turns, "content", "speaker", gold, place)
-
-
-def _read_span(value: object, topic: int, n_turns: int, place: Place) -> tuple[int, int]:
-    ends = [str(end).strip() for end in value] if isinstance(value, list) else []
-    if len(ends) == 2 and all(end.isascii() and end.isdigit() and len(end) < 19 for end in ends):
-        first, last = map(int, ends)
-        if first <= last < n_turns:
-            return first, last
-    found = f"the span {shorten(value)} of topic {topic + 1}"
-    expected = f"first and last turn, in order, from 0 to {n_turns - 1}"
-    raise mistake(place, found, expected, "correct the span")

@@ -15,7 +15,7 @@ import re
 import warnings
 import zipfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from itertools import groupby, pairwise
@@ -27,19 +27,13 @@ from reffree.util.bounds import check_limit
 from reffree.util.errors import InputError, Place, mistake, shorten
 from reffree.util.optional import require
 
-PACKAGES = {
-    ".html": ("markdownify",),
-    ".htm": ("markdownify",),
-    ".docx": ("mammoth", "markdownify"),
-    ".pdf": ("pypdf",),
-}
+_HTML = ("markdownify",)
+PACKAGES = {".html": _HTML, ".htm": _HTML, ".docx": ("mammoth", *_HTML), ".pdf": ("pypdf",)}
 """By ending: the libraries that read such files."""
 
 _MAGIC = ((b"%PDF-", ".pdf"), (b"PK", ".docx"))
-_ASIDE = (
-    *("script", "style", "noscript", "template", "nav", "footer", "aside", "form", "button"),
-    *("svg", "iframe"),
-)
+_ASIDE = ["script", "style", "noscript", "template", "nav", "footer", "aside", "form", "button"]
+_ASIDE += ["svg", "iframe"]
 _LATIN = ("iso-8859-1", "latin-1", "latin1", "ascii", "us-ascii")
 _UNMARKED = ["a", "img", "b", "strong", "i", "em", "u", "sup", "sub"]
 LARGER = 1.12
@@ -83,12 +77,11 @@ def read_as_markdown(source: Source) -> str:
         content = source.content()
         if kind not in PACKAGES:  # as where the format was named
             kind = next((k for magic, k in _MAGIC if content.startswith(magic)), ".html")
-        if kind == ".docx":
-            text = _html_as_markdown(_word_as_html(content, place), place)
-        elif kind == ".pdf":
+        if kind == ".pdf":
             text = _pdf_as_markdown(content, place)
         else:
-            text = _html_as_markdown(content, place)
+            decode = _word_as_html if kind == ".docx" else _decode_page
+            text = _html_as_markdown(decode(content, place), place)
     except InputError:
         raise
     except Exception as error:  # whatever a library raises on a damaged file
@@ -108,11 +101,10 @@ def _library(name: str, place: Place) -> Any:  # noqa: ANN401  (a module)
 # Web pages and Word files
 
 
-def _html_as_markdown(content: bytes | str, place: Place) -> str:
+def _html_as_markdown(text: str, place: Place) -> str:
     markdownify = _library("markdownify", place)
     import bs4
 
-    text = content if isinstance(content, str) else _decode_page(content, place)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what looks like XML, or like a file's name
         page = bs4.BeautifulSoup(text, "html.parser")
@@ -176,34 +168,31 @@ def _pdf_as_markdown(content: bytes, place: Place) -> str:
         pages = [list(_pdf_lines(page)) for page in reader.pages]
     finally:
         logger.setLevel(level)
-    return "\n".join(_markdown_lines(_without_heads(pages))).strip()
+    return "\n".join(_markdown_lines(list(_without_heads(pages)))).strip()
 
 
 def _pdf_lines(page: Any) -> Iterator[_Line]:  # noqa: ANN401  (pypdf's)
     """Yield the lines of a page, each with its largest letters' size."""
-    parts: list[tuple[str, float, float, bool]] = []
+    parts: list[_Line] = []
 
     def visit(text: str, _: object, matrix: list[float], font: Any, size: float) -> None:  # noqa: ANN401
         name = str((font or {}).get("/BaseFont", ""))
         scale = abs(matrix[3]) or abs(matrix[1]) or 1.0
-        parts.append((text, size * scale, matrix[5], bool(_TYPEWRITER.search(name))))
+        parts.append(_Line(text, size * scale, matrix[5], bool(_TYPEWRITER.search(name))))
 
     page.extract_text(visitor_text=visit)
-    line: list[tuple[str, float, float, bool]] = []
-    for text, *about in [*parts, ("\n", 0.0, 0.0, False)]:
-        first, *others = text.split("\n")
-        line.append((first, *about))  # type: ignore[arg-type]
-        for other in others:
-            words = [part for part in line if part[0].strip()]
-            if words:
-                joined = "".join(part[0] for part in line)
-                is_code = all(part[3] for part in words)
-                size = round(max(part[1] for part in words), 1)
-                yield _Line(joined.rstrip(), size, words[0][2], is_code)
-            line = [(other, *about)]  # type: ignore[list-item]
+    line: list[_Line] = []
+    for part in [*parts, _Line("\n", 0.0, 0.0, is_code=False)]:
+        for i, text in enumerate(part.text.split("\n")):
+            if i and (words := [each for each in line if each.text.strip()]):
+                joined = "".join(each.text for each in line)
+                is_code = all(each.is_code for each in words)
+                size = round(max(each.size for each in words), 1)
+                yield _Line(joined.rstrip(), size, words[0].height, is_code)
+            line = [*([] if i else line), part._replace(text=text)]
 
 
-def _without_heads(pages: Iterable[list[_Line]]) -> list[list[_Line]]:
+def _without_heads(pages: Sequence[list[_Line]]) -> Iterator[list[_Line]]:
     """Leave out first and last lines that stand on many pages, whatever their numbers."""
 
     def shape(line: _Line) -> str:
@@ -211,14 +200,9 @@ def _without_heads(pages: Iterable[list[_Line]]) -> list[list[_Line]]:
 
     pages = [page for page in pages if page]
     seen = Counter(shape(page[at]) for page in pages for at in {0, -1})
-    return [
-        [
-            line
-            for i, line in enumerate(page)
-            if i not in (0, len(page) - 1) or seen[shape(line)] < REPEATED
-        ]
-        for page in pages
-    ]
+    for page in pages:
+        ends = {0, len(page) - 1}
+        yield [x for i, x in enumerate(page) if i not in ends or seen[shape(x)] < REPEATED]
 
 
 def _markdown_lines(pages: list[list[_Line]]) -> Iterator[str]:
@@ -235,8 +219,15 @@ def _markdown_lines(pages: list[list[_Line]]) -> Iterator[str]:
     ]
     gap = Counter(gaps).most_common(1)[0][0] if gaps else 0.0
     larger = sorted({line.size for line in lines if line.size > LARGER * usual}, reverse=True)
+
+    def mark(line: _Line) -> str:
+        """Return the marks of a heading, ``code``, or nothing for text."""
+        if line.size in larger and len(line.text) < 150:
+            return "#" * min(6, 1 + larger.index(line.size))
+        return "code" if line.is_code else ""
+
     above: _Line | None = None
-    for kind, run in groupby(lines, key=lambda line: _kind(line, larger)):
+    for kind, run in groupby(lines, key=mark):
         block = list(run)
         if kind == "code":
             yield from ["", "```", *(line.text for line in block), "```", ""]
@@ -251,10 +242,3 @@ def _markdown_lines(pages: list[list[_Line]]) -> Iterator[str]:
                 above = line
             continue
         above = None
-
-
-def _kind(line: _Line, larger: list[float]) -> str:
-    """Return the marks of a heading, ``code``, or nothing for text."""
-    if line.size in larger and len(line.text) < 150:
-        return "#" * min(6, 1 + larger.index(line.size))
-    return "code" if line.is_code else ""

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache
 from importlib import import_module
 from typing import Any, ClassVar, cast
 
@@ -21,7 +21,7 @@ from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import CONVENTIONS, Segmentation
 from reffree.formats.labels import Label
 from reffree.formats.source import LINE_SUFFIXES, Source
-from reffree.formats.strict_json import OWN_TEXT, parse
+from reffree.formats.strict_json import OWN_TEXT
 from reffree.util.bounds import LimitError
 from reffree.util.errors import InputError, Place, mistake
 from reffree.util.naming import parse_named, settings_of
@@ -50,7 +50,8 @@ class Format:
     """Of several formats that match, the one of the lowest rank is taken."""
     has_text: ClassVar[bool] = True
     keys: ClassVar[tuple[str, ...]] = ()
-    """Keys that the first JSON object of a file has all."""
+    """What the first JSON object of a file has, one of these: ``a b/c`` is the key a and, of what b
+    holds (of a list: its first), the key c; ``*/c`` is a key of its first value."""
     first_line: ClassVar[re.Pattern[str] | None] = None
     """What the first line that is not blank begins with."""
 
@@ -62,28 +63,25 @@ class Format:
     """What to do with several documents, where a file holds one that has the file's name."""
 
     @classmethod
-    def matches(cls, sample: Sample) -> bool:
+    def matches(cls, source: Source) -> bool:
         """Whether a file's content is of this format: by its keys or its first line."""
         if cls.first_line is not None:
-            return cls.first_line.match(sample.head) is not None
-        return bool(cls.keys) and set(cls.keys) <= sample.value.keys()
+            return cls.first_line.match(source.head) is not None
+        return any(all(_has(source.value, key) for key in keys.split()) for keys in cls.keys)
 
     @classmethod
-    def matches_folder(cls, folder: Sample) -> bool:
+    def matches_folder(cls, folder: Source) -> bool:
         """Whether a folder is of this format: by its files' endings, or by the first of them."""
         if cls.owns:
             return folder.suffixes <= set(cls.owns)
-        first = next((file for file in folder.files if file.suffix in cls.folders), None)
-        return first is not None and cls.matches(Sample(first))
+        files = folder.files.values()
+        first = next((file for file in files if file.suffix in cls.folders), None)
+        return first is not None and cls.matches(first)
 
     @classmethod
-    def is_sure(cls, sample: Sample) -> bool:
+    def is_sure(cls, source: Source) -> bool:
         """Whether a file with an ending that it owns is of it without asking other formats."""
         return True
-
-    def without_text(self) -> Format:
-        """Return the format as it is read where nobody looks at the text."""
-        return self
 
     def read(self, source: Source) -> Found:
         """Read a file, or every file of a folder that has such an ending, as a document each."""
@@ -115,49 +113,13 @@ class Format:
         return []
 
 
-class Sample:
-    """What a source shows of itself before it is read; of standard input that is its head."""
-
-    def __init__(self, source: Source) -> None:
-        """Remember the source; nothing is read yet."""
-        self.source = source
-
-    @cached_property
-    def head(self) -> str:
-        """The first line that is not blank."""
-        if not self.source.is_stdin:
-            next(self.source.lines_with_text(), None)
-        return self.source.head
-
-    @cached_property
-    def value(self) -> dict[str, Any]:
-        """The first JSON object: of a line, of the file, or of its list; else an empty one."""
-        value: object = None
-        is_object = self.head.startswith("{")
-        if self.source.is_stdin and is_object:
-            value = parse(self.head, self.source.place())
-        elif is_object and self.source.is_json_lines:
-            _, value = next(self.source.json_lines())
-        elif is_object or (self.head.startswith("[") and not re.match(r"\[\s*\d+:", self.head)):
-            value = None if self.source.is_stdin else self.source.json
-            value = value[0] if isinstance(value, list) and value else value
-        return value if isinstance(value, dict) else {}
-
-    def lines(self) -> Iterator[str]:
-        """Yield the lines that are not blank."""
-        if self.source.is_stdin:
-            return iter([self.head] if self.head else [])
-        return (text for _, text in self.source.lines_with_text())
-
-    @cached_property
-    def files(self) -> list[Source]:
-        """The files of a folder."""
-        return [Source(path) for _, path in self.source.files()]
-
-    @property
-    def suffixes(self) -> set[str]:
-        """The endings of a folder's files."""
-        return {file.suffix for file in self.files}
+def _has(value: object, path: str) -> bool:
+    key, _, rest = path.partition("/")
+    if not isinstance(value, dict) or not value or (key != "*" and key not in value):
+        return False
+    inner = next(iter(value.values())) if key == "*" else value[key]
+    inner = inner[0] if isinstance(inner, list) and inner and key != "*" else inner
+    return not rest or _has(inner, rest)
 
 
 # Which formats there are
@@ -222,70 +184,61 @@ def detect(source: Source) -> str:
     """Tell the format of a source; standard input is corpus JSONL unless said otherwise."""
     if source.is_stdin:
         return "jsonl"
-    sample = Sample(source)
-    found = _folder_format(sample) if source.is_folder else _file_format(sample, source.suffix)
+    found = _folder_format(source) if source.is_folder else _file_format(source)
     if found is None:
         raise _no_format(source)
-    return found
+    return found.name
 
 
-def _file_format(sample: Sample, suffix: str) -> str | None:
-    owner = next(_owners(suffix), None)
+def _file_format(source: Source) -> type[Format] | None:
+    suffix = source.suffix
+    near = (each for each in _formats_in(suffix[1:]) if suffix in each.owns)
+    owner = next(near, None) or next((f for f in formats().values() if suffix in f.owns), None)
     try:
-        if owner is not None and owner.is_sure(sample):
-            return owner.name
-        if suffix == ".json" and not sample.source.is_json_lines:
-            _ = sample.source.json  # which says what is wrong with it
-        known = formats().values()
-        rivals = [each for each in known if suffix in each.suffixes]
+        if owner is not None and owner.is_sure(source):
+            return owner
+        if suffix == ".json" and not source.is_json_lines:
+            _ = source.json  # which says what is wrong with it
+        rivals = [each for each in formats().values() if suffix in each.suffixes]
         if owner is None and not rivals:
-            rivals = [each for each in known if ".txt" in each.suffixes]
-        found = next((each for each in rivals if each.matches(sample)), owner)
+            rivals = [each for each in formats().values() if ".txt" in each.suffixes]
+        return next((each for each in rivals if each.matches(source)), owner)
     except LimitError:
         raise
     except InputError:
         if owner is None:
             raise
-        found = owner  # whose reader says what is wrong
-    return None if found is None else found.name
+        return owner  # whose reader says what is wrong
 
 
-def _owners(suffix: str) -> Iterator[type[Format]]:
-    """Yield the formats that own an ending; a module of its name is looked at first."""
-    yield from (each for each in _formats_in(suffix[1:]) if suffix in each.owns)
-    yield from (each for each in formats().values() if suffix in each.owns)
+def _folder_format(folder: Source) -> type[Format] | None:
+    known = [each for each in formats().values() if each.folders and folder.files]
+    return next((each for each in known if each.matches_folder(folder)), None)
 
 
-def _folder_format(folder: Sample) -> str | None:
-    if not folder.files:
-        return None
-    known = [each for each in formats().values() if each.folders]
-    return next((each.name for each in known if each.matches_folder(folder)), None)
-
-
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Tell a format by content alone; None where it is not clear."""
-    sample = Sample(source)
     try:
         if source.is_folder:
-            return _folder_format(sample)
-        has_json = bool(sample.value)
-        known = [each for each in formats().values() if (".json" in each.suffixes) == has_json]
-        return next((each.name for each in known if each.matches(sample)), None)
+            found = _folder_format(source)
+        else:
+            known = [f for f in formats().values() if (".json" in f.suffixes) == bool(source.value)]
+            found = next((each for each in known if each.matches(source)), None)
+        return None if found is None else found.name
     except InputError:
         return None
 
 
-def read(source: Source, format: Format | None = None, *, text_needed: bool = True) -> Found:
+def read(source: Source, format: Format | None = None) -> tuple[list[Document], list[Label]]:
     """Read one source: documents, or labels if the format holds no text; never nothing."""
     chosen = parse_format(detect(source)) if format is None else format
-    chosen = chosen if text_needed else chosen.without_text()
     if source.is_folder and not chosen.folders:
         expected = f"a file, since the format {chosen.name} has no folders"
         raise mistake(source.place(), "a folder", expected, "name its files one by one")
     with suggest_format(source, chosen.name):
         if found := chosen.read(source):
-            return found
+            labels = [item for item in found if isinstance(item, Label)]
+            return [item for item in found if isinstance(item, Document)], labels
         remedy = f"check that the {'folder' if source.is_folder else 'file'} is not empty"
         raise mistake(source.place(), "no documents", "at least one", remedy)
 
@@ -298,7 +251,7 @@ def suggest_format(source: Source, format: str) -> Iterator[None]:
     except LimitError:
         raise
     except InputError:
-        other = recognise(source)
+        other = _recognise(source)
         if other is None or other == format:
             raise
         usual = None
@@ -320,12 +273,12 @@ def _name_format(source: Source, name: str) -> str:
 def _no_format(source: Source) -> InputError:
     """Say what kind of input it is that no format is for, and what to do instead."""
     remedy = f"{OWN_TEXT}, or name the format with --format"
-    other = recognise(source)
+    other = _recognise(source)
     if other is not None:
         found = f"what looks like the format {other}, but is not named so"
         remedy = _name_format(source, other)
     elif source.is_folder:
-        suffixes = Sample(source).suffixes
+        suffixes = source.suffixes
         found = "a folder of no known format" if suffixes else "an empty folder"
         found = found if suffixes.isdisjoint(TEXT) else PLAIN_TEXT
     elif source.suffix == ".json":

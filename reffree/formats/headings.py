@@ -20,15 +20,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any, ClassVar, Literal
 
 from reffree.data.corpus import Document
 from reffree.data.sentences import sentence_spans, splitter
 from reffree.formats import jsonl
-from reffree.formats.fields import Record
-from reffree.formats.format import JSON, TEXT, Format, Sample
+from reffree.formats.format import JSON, TEXT, Format
 from reffree.formats.source import Source
+from reffree.formats.strict_json import Record
 from reffree.util.bounds import check_whole
 from reffree.util.errors import Place, mistake, shorten
 from reffree.util.optional import require
@@ -47,18 +47,13 @@ Unit = Literal["sentence", "paragraph"]
 Block = tuple[int | None, str]
 """A heading's level and its title, or None and a paragraph."""
 
-
-@dataclass(frozen=True, slots=True)
-class _Section:
-    """A stretch of text under one title; ``paragraphs`` may be units as they are."""
-
-    title: str | None
-    paragraphs: list[str]
+Section = tuple[str | None, list[str]]
+"""A title and what stands under it; a paragraph may be a unit as it is."""
 
 
 def _prose(
-    sections: Sequence[_Section],
-    units: Unit,
+    sections: Sequence[Section],
+    kind: Unit,
     language: str,
     place: Place,
     *,
@@ -66,34 +61,26 @@ def _prose(
     meta: dict[str, object] | None = None,
 ) -> Document:
     """Make a document of sections; those without text do not exist."""
-    masses, titles, all_units = [], [], []
-    for section in sections:
-        found = [
-            unit for each in section.paragraphs for unit in _units(each, units, language, place)
-        ]
-        if found:
-            masses.append(len(found))
-            titles.append(section.title)
-            all_units += found
+    masses, titles, units = [], [], list[str]()
+    for title, paragraphs in sections:
+        before = len(units)
+        for paragraph in paragraphs:
+            lines = [" ".join(line.split()) for line in paragraph.splitlines()]
+            if kind == "paragraph" and any(lines):
+                units.append(" ".join(filter(None, lines)))
+            for line in lines if kind == "sentence" else []:
+                spans = sentence_spans(line, language, "units=sentence", place)
+                units += [line[a:b] for a, b in spans if line[a:b] != _LIST]
+        if len(units) > before:
+            masses.append(len(units) - before)
+            titles.append(title)
     kept = dict(meta or {})
     if any(titles):
         kept["headings"] = titles
-    if units == "sentence":
+    if kind == "sentence":
         kept["sentences"] = splitter(language)
     gold = masses if has_gold and masses else None
-    return Document.build(str(place.document), all_units, gold=gold, meta=kept, place=place)
-
-
-def _units(text: str, units: Unit, language: str, place: Place) -> list[str]:
-    lines = [" ".join(line.split()) for line in text.splitlines()]
-    if units == "paragraph":
-        return [" ".join(filter(None, lines))] if any(lines) else []
-    return [
-        line[start:end]
-        for line in lines
-        for start, end in sentence_spans(line, language, "units=sentence", place)
-        if line[start:end] != _LIST
-    ]
+    return Document.build(str(place.document), units, gold=gold, meta=kept, place=place)
 
 
 @dataclass(frozen=True)
@@ -113,14 +100,13 @@ class _Headed(Format):
 
     def document(self, blocks: Sequence[Block], units: Unit, place: Place) -> Document:
         """Make a document of headings and paragraphs; without a heading it has no gold."""
-        sections = [_Section(None, [])]
+        sections: list[Section] = [(None, [])]
         for rank, text in blocks:
             if rank is None:
-                sections[-1].paragraphs.append(text)
+                sections[-1][1].append(text)
             elif rank <= self.level:
-                sections.append(_Section(text, []))
-        has_gold = any(rank is not None and rank <= self.level for rank, _ in blocks)
-        return _prose(sections, units, self.language, place, has_gold=has_gold)
+                sections.append((text, []))
+        return _prose(sections, units, self.language, place, has_gold=len(sections) > 1)
 
 
 @dataclass(frozen=True)
@@ -161,12 +147,10 @@ def _markdown_blocks(text: str, place: Place) -> Iterator[Block]:
             row = None
         elif token.type in ("fence", "code_block"):
             yield None, " ".join(token.content.split())
+        elif token.type == "inline" and row is not None:
+            row.append(_shown_text(token.children or []))
         elif token.type == "inline":
-            shown = _shown_text(token.children or [])
-            if row is not None:
-                row.append(shown)
-            else:
-                yield heading, shown
+            yield heading, _shown_text(token.children or [])
             heading = None
 
 
@@ -197,8 +181,14 @@ class Headings(_Headed):
     def read_document(self, file: Source, place: Place) -> Document:
         """Read a file."""
         lines = [line for _, line in file.lines()]
-        is_wiki727 = any(_WIKI727.fullmatch(line.strip()) for line in lines)
-        blocks = list(_wiki727_blocks(lines) if is_wiki727 else _text_blocks(lines))
+        marks = [_WIKI727.fullmatch(line.strip()) for line in lines]
+        is_wiki727 = any(marks)
+        blocks: list[Block] = [
+            (max(1, int(mark[1])), mark[2].strip().removesuffix(".")) if mark else (None, line)
+            for line, mark in zip(lines, marks, strict=True)
+            if line.strip() not in ("", _LIST)
+        ]
+        blocks = blocks if is_wiki727 else list(_text_blocks(lines))
         if not any(level is not None and level <= self.level for level, _ in blocks):
             expected = "lines such as # Title, == Title ==, 2.1 Title or TITLE"
             remedy = "mark them so, or read it with --format lines (a unit a line)"
@@ -206,24 +196,14 @@ class Headings(_Headed):
         return self.document(blocks, "paragraph" if is_wiki727 else self.units, place)
 
 
-def _wiki727_blocks(lines: Sequence[str]) -> Iterator[Block]:
-    for line in lines:
-        found = _WIKI727.fullmatch(line.strip())
-        if found:
-            yield max(1, int(found[1])), found[2].strip().removesuffix(".")
-        elif line.strip() and line.strip() != _LIST:
-            yield None, line
-
-
 def _text_blocks(lines: Sequence[str]) -> Iterator[Block]:
     """Cut at blank lines and at headings."""
     paragraph: list[str] = []
     skip = False
-    for i, line in enumerate(lines):
+    for line, after in pairwise([*lines, ""]):
         if skip:
             skip = False
             continue
-        after = lines[i + 1] if i + 1 < len(lines) else ""
         is_alone = not paragraph and not after.strip()
         heading = _heading(line, after, is_alone=is_alone, follows_text=bool(paragraph))
         if heading is None and line.strip():
@@ -274,21 +254,18 @@ class Lines(Format):
 
     def read(self, source: Source) -> list[Document]:
         """Read a file; its documents are numbered where there are several."""
-        blocks = self.blocks(source)
+        if self.documents == "one":
+            blocks = [list(source.lines_with_text())]
+        else:
+            runs = groupby(source.lines(), key=lambda line: bool(line[1].strip()))
+            blocks = [list(run) for has_text, run in runs if has_text]
+        blocks = list(filter(None, blocks))
         stem = source.stem
         ids = [stem] if len(blocks) == 1 else [f"{stem}/{i + 1}" for i in range(len(blocks))]
         return [
             Document.build(id, [text for _, text in block], place=source.place(block[0][0]))
             for id, block in zip(ids, blocks, strict=True)
         ]
-
-    def blocks(self, source: Source) -> list[list[tuple[int, str]]]:
-        """Read the numbered lines of every document, without those that are blank."""
-        if self.documents == "one":
-            block = [line for line in source.lines() if line[1].strip()]
-            return [block] if block else []
-        runs = groupby(source.lines(), key=lambda line: bool(line[1].strip()))
-        return [list(run) for has_text, run in runs if has_text]
 
 
 @dataclass(frozen=True)
@@ -298,7 +275,7 @@ class WikiSection(Format):
     boundaries: Literal["section", "label"] = "section"
     units: Unit = "sentence"
     name = "wikisection"
-    keys = ("text", SECTIONS)
+    keys = (f"text {SECTIONS}",)
     suffixes = JSON
 
     def read(self, source: Source) -> list[Document]:
@@ -309,43 +286,38 @@ class WikiSection(Format):
             text = table.need_text("text")
             found = _LANGUAGE.search(f"{id} {source.stem}")
             language = (found[1] or found[2]) if found else "en"
-            sections = self._sections(text, _annotations(table, len(text)))
+            sections = self._sections(text, table)
             meta = {key: table[key] for key in ("title", "type") if key in table}
             documents.append(_prose(sections, self.units, language, table.place, meta=meta))
         return documents
 
-    def _sections(self, text: str, spans: Sequence[tuple[int, int, Record]]) -> list[_Section]:
-        sections: list[_Section] = []
+    def _sections(self, text: str, article: Record) -> list[Section]:
+        sections: list[Section] = []
         end, label = 0, None
-        for start, stop, table in spans:
-            if text[end:start].strip():
-                sections.append(_Section(None, [text[end:start]]))
+        for i, table in enumerate(article.objects(SECTIONS, "annotation")):
+            begin, length = table.need("begin"), table.need("length")
+            is_whole = type(begin) is int and type(length) is int
+            if not is_whole or not end <= begin <= begin + length <= len(text):
+                found = (
+                    f"annotation {i + 1} with begin {shorten(begin)} and length {shorten(length)}"
+                )
+                expected = (
+                    f"characters from {end} to {len(text)}, since sections follow one another"
+                )
+                raise mistake(table.place, found, expected, "correct it")
+            if text[end:begin].strip():
+                sections.append((None, [text[end:begin]]))
                 label = None
-            title = table.get("sectionHeading")
+            title, end = table.get("sectionHeading"), begin + length
             is_same = label is not None and table.get("sectionLabel") == label
             if self.boundaries == "label" and is_same:
-                sections[-1].paragraphs.append(text[start:stop])
+                sections[-1][1].append(text[begin:end])
             else:
-                sections.append(_Section(str(title) if title else None, [text[start:stop]]))
-            end, label = stop, table.get("sectionLabel")
+                sections.append((str(title) if title else None, [text[begin:end]]))
+            label = table.get("sectionLabel")
         if text[end:].strip():
-            sections.append(_Section(None, [text[end:]]))
+            sections.append((None, [text[end:]]))
         return sections
-
-
-def _annotations(article: Record, n: int) -> list[tuple[int, int, Record]]:
-    """Check that sections lie in the text, in order and without overlap."""
-    spans: list[tuple[int, int, Record]] = []
-    for i, table in enumerate(article.objects(SECTIONS, "annotation")):
-        begin, length = table.need("begin"), table.need("length")
-        is_whole = type(begin) is int and type(length) is int
-        end = spans[-1][1] if spans else 0
-        if not is_whole or not end <= begin <= begin + length <= n:
-            found = f"annotation {i + 1} with begin {shorten(begin)} and length {shorten(length)}"
-            expected = f"characters from {end} to {n}, since sections follow one another"
-            raise mistake(table.place, found, expected, "correct it")
-        spans.append((begin, begin + length, table))
-    return spans
 
 
 @dataclass(frozen=True)
@@ -354,30 +326,21 @@ class RadioNews(Format):
 
     units: Unit = "sentence"
     name = "radionews"
+    keys = (f"data/{PROGRAMME}", "segments/transcript")
     suffixes = JSON
     folders = (".json",)
     kinds = "programmes (.json)"
     rank = 6
-
-    @classmethod
-    def matches(cls, sample: Sample) -> bool:
-        """Whether there is a programme, or its segments with transcripts."""
-        for part, key in (("data", PROGRAMME), ("segments", "transcript")):
-            inside = sample.value.get(part)
-            inside = inside[0] if isinstance(inside, list) and inside else inside
-            if isinstance(inside, dict) and key in inside:
-                return True
-        return False
 
     def read_document(self, file: Source, place: Place) -> Document:
         """Read a programme."""
         programme = Record(file.json, "a programme", place)
         if "data" in programme:
             programme = programme.need_object("data").need_object(PROGRAMME)
-        sections = []
+        sections: list[Section] = []
         for segment in programme.objects("segments", "segment"):
             has_text = segment.need("transcript") is not None
             title = segment.get("title")
             title = title if isinstance(title, str) else None
-            sections.append(_Section(title, [segment.need_text("transcript")] if has_text else []))
+            sections.append((title, [segment.need_text("transcript")] if has_text else []))
         return _prose(sections, self.units, "en", place)

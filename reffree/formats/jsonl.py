@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from reffree.data.corpus import GOLD, Corpus, Document
 from reffree.data.segmentation import Convention, Segmentation
-from reffree.formats.fields import Record, listed, nearest
-from reffree.formats.format import JSON, Format, Sample
+from reffree.formats.format import JSON, Format
 from reffree.formats.labels import OTHER_FORMS, numbers, segmentation_of
-from reffree.formats.source import LINE_SUFFIXES, Source
+from reffree.formats.source import LINE_SUFFIXES, Source, Used
+from reffree.formats.strict_json import Record, listed, nearest
 from reffree.util.errors import CHECK, Place, mistake, shorten, visible_json
 
 GOLDS = "golds"
@@ -32,34 +32,23 @@ class Jsonl(Format):
     """Corpus JSONL; ``convention`` is what a 1 means in labels of nothing but 0 and 1."""
 
     convention: Convention | None = None
-    text_needed: bool = field(default=True, metadata={"option": False})
     name = "jsonl"
     owns = LINE_SUFFIXES
     suffixes = JSON
+    keys = ("units", "segmentation", "id")
     rank = 5
     written_as = (".jsonl",)
     keeps = frozenset({"text", "systems", "golds", "speakers", "meta"})
 
     @classmethod
-    def matches(cls, sample: Sample) -> bool:
-        """Whether there is a key that documents have."""
-        return not sample.value.keys().isdisjoint(("units", "segmentation", "id"))
-
-    @classmethod
-    def is_sure(cls, sample: Sample) -> bool:
+    def is_sure(cls, source: Source) -> bool:
         """Whether there are units, which no other format has."""
-        return "units" in sample.value
-
-    def without_text(self) -> Jsonl:
-        """Take documents without units."""
-        return replace(self, text_needed=False)
+        return "units" in source.value
 
     def read(self, source: Source) -> list[Document]:
         """Read every document."""
-        numbering = None if self.text_needed else source
-        return [
-            document(table, table.place, self.convention, numbering) for table in tables(source)
-        ]
+        used = None if source.used.text_needed else source.used
+        return [document(table, table.place, self.convention, used) for table in tables(source)]
 
     def write(self, corpus: Corpus, chosen: Sequence[Segmentation]) -> Iterator[str]:
         """Write one line per document; fields without content are left out."""
@@ -81,10 +70,9 @@ def tables(source: Source) -> Iterator[Record]:
     """Yield every object with its place: one a line, or those of a JSON list."""
     if source.is_json_lines:
         for number, value in source.json_lines():
-            remedy = CHECK
-            if isinstance(value, list):
-                remedy = "write every document on a line of its own, without brackets around them"
-                remedy += "" if source.is_stdin else ", or name the file .json"
+            apart = "write every document on a line of its own, without brackets around them"
+            apart += "" if source.is_stdin else ", or name the file .json"
+            remedy = apart if isinstance(value, list) else CHECK
             yield Record(value, "a document", source.place(number), remedy)
         return
     values = source.json if isinstance(source.json, list) else [source.json]
@@ -96,23 +84,23 @@ def document(
     given: dict[str, Any],
     place: Place,
     convention: Convention | None = None,
-    numbering: Source | None = None,
+    numbering: Used | None = None,
 ) -> Document:
-    """Check one object and make the document; ``numbering`` is the source of units without text.
+    """Check one object and make the document.
 
-    With it a document may have no units: numbers then stand in for them.
+    With ``numbering``, which counts them, it may have no units: numbers then stand in for them.
     """
     name = given.get("id")
     place = replace(place, document=name) if isinstance(name, str) and name else place
     table = Record(given, "a document", place)
     if numbering is not None and "units" not in table:
         n = _size(table)
-        numbering.used.add_units(n, place)
+        numbering.add_units(n, place)
         table["units"] = numbers(n)
     if "units" not in table and "segmentation" in table:
-        found = "a segmentation without units"
+        expected = "a corpus, whose documents have 'units'"
         remedy = "give this file with --system NAME=FILE next to its corpus"
-        raise mistake(place, found, "a corpus, whose documents have 'units'", remedy)
+        raise mistake(place, "a segmentation without units", expected, remedy)
     units = _units(table)
     id = _id(table)
     _refuse_unknown(table)
@@ -125,10 +113,9 @@ def document(
     def read(value: object, name: str) -> Any:  # noqa: ANN401  (checked by the document)
         return segmentation_of(value, n_units, convention, replace(place, system=name))
 
-    def read_all(key: str) -> dict[str, Any] | None:
-        if table.get(key) is None:
-            return None
-        return {name: read(value, name) for name, value in table.need_object(key).items()}
+    def read_all(key: str) -> dict[str, Any]:
+        given = {} if table.get(key) is None else table.need_object(key)
+        return {name: read(value, name) for name, value in given.items()}
 
     return Document.build(
         id,
@@ -182,8 +169,7 @@ def _units(table: Record) -> Any:  # noqa: ANN401  (checked by the document)
 def _id(table: Record) -> str:
     other = next((k for k, v in table.items() if k not in KEYS and isinstance(v, (str, int))), None)
     remedy = None if other is None else f"add it, or rename {shorten(other)!r} to 'id'"
-    id = table.need("id", "the document's name", remedy)
-    return cast(str, id)
+    return cast(str, table.need("id", "the document's name", remedy))
 
 
 def _refuse_unknown(table: Record) -> None:
@@ -203,10 +189,7 @@ def _refuse_unknown(table: Record) -> None:
 
 
 def record_id(table: Record, place: Place, seen: dict[str, Place]) -> str:
-    """Return the id of a line that belongs to a document of a corpus; every one once.
-
-    ``seen`` has the places of those before, and is given this one.
-    """
+    """Return the id of a line that belongs to a document of a corpus, once (`refuse_second`)."""
     id = table.need("id", "the document's name")
     if not isinstance(id, str):
         remedy = "write the id in quotes, as the corpus has it"

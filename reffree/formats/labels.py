@@ -50,20 +50,10 @@ def timed_document(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Starts:
+class Starts(tuple[float, ...]):
     """Where segments start in time, in seconds and in order."""
 
-    seconds: tuple[float, ...]
-
-    def read(self, document: Document) -> Segmentation:
-        """Give every unit the segment that its middle lies in; what precedes all is one too."""
-        if document.times is None:
-            found = "text without times"
-            expected = "subtitles or a transcript with times, since chapters start at times"
-            raise mistake(document.place, found, expected, "give such a file with --text")
-        middles = [(start + end) / 2 for start, end in document.times]
-        return Segmentation.from_segment_ids([bisect_right(self.seconds, at) for at in middles])
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +72,23 @@ class Label:
 
     def read(self, document: Document) -> Segmentation | Sequence[int]:
         """Return masses as they are, and anything else as a segmentation of the document."""
-        place = replace(self.place, document=self.document, system=self.name)
         if isinstance(self.value, Starts):
-            return self.value.read(document)
+            if document.times is None:
+                expected = "subtitles or a transcript with times, since chapters start at times"
+                remedy = "give such a file with --text"
+                raise mistake(document.place, "text without times", expected, remedy)
+            # A unit has the segment that its middle lies in; what precedes all is one, too.
+            middles = [(start + end) / 2 for start, end in document.times]
+            return Segmentation.from_segment_ids([bisect_right(self.value, at) for at in middles])
         if isinstance(self.value, str):
-            with located(place):
+            with located(self.at):
                 return Segmentation.from_string(self.value, len(document.kept), self.convention)
-        return segmentation_of(self.value, len(document.kept), self.convention, place)
+        return segmentation_of(self.value, len(document.kept), self.convention, self.at)
+
+    @property
+    def at(self) -> Place:
+        """Its place, with document and name."""
+        return replace(self.place, document=self.document, system=self.name)
 
 
 def segmentation_of(
@@ -97,26 +97,25 @@ def segmentation_of(
     """Read ``{"boundaries": …}`` and ``{"labels": …}``; masses stay, to be checked elsewhere."""
     if not isinstance(value, dict):
         return cast(Sequence[int], value)
-    if len(value) != 1 or not isinstance(given := value.get(next(iter(value))), list):
+    key, given = next(iter(value.items()), ("", None))
+    if len(value) != 1 or not isinstance(given, list):
         found = f"the segmentation {shorten(value)}"
         expected = f"segment lengths such as [3, 4], or an object with one list, {_FORMS}"
         raise mistake(place, found, expected, "write one of them")
+    if key not in OTHER_FORMS:
+        remedy = "rename it, or write segment lengths such as [3, 4]"
+        raise mistake(place, f"the key {shorten(key)!r} in a segmentation", _FORMS, remedy)
     with located(place):
-        if BOUNDARIES in value:
-            return _from_boundaries(given, n_units)
-        if LABELS in value:
+        if key == LABELS:
             return from_unit_labels(given, n_units, convention)
-    found = f"the key {shorten(next(iter(value)))!r} in a segmentation"
-    expected = f"{BOUNDARIES!r} or {LABELS!r}"
-    raise mistake(place, found, expected, "rename it, or write segment lengths such as [3, 4]")
-
-
-def _from_boundaries(given: Sequence[object], n_units: int) -> Segmentation:
-    for value in given:
-        if type(value) is not int:
-            found = f"the boundary {shorten(repr(value))}"
-            raise mistake(Place(), found, "the number of units before it", "write whole numbers")
-    return Segmentation.from_boundaries(cast(Any, given), n_units)
+        for each in given:
+            if type(each) is not int:
+                found, expected = (
+                    f"the boundary {shorten(repr(each))}",
+                    "the number of units before it",
+                )
+                raise mistake(None, found, expected, "write whole numbers")
+        return Segmentation.from_boundaries(given, n_units)
 
 
 def from_unit_labels(
@@ -144,20 +143,14 @@ def from_unit_labels(
         raise mistake(None, found, expected, "choose convention=end or convention=start")
     if convention is not None:
         return Segmentation.from_labels(marks, convention)
-    readings = {
-        Segmentation.from_segment_ids(marks),
-        Segmentation.from_labels(marks, "end"),
-        Segmentation.from_labels(marks, "start"),
-    }
+    readings = {Segmentation.from_labels(marks, "end"), Segmentation.from_labels(marks, "start")}
+    readings.add(Segmentation.from_segment_ids(marks))
     if len(readings) == 1:
         return readings.pop()
-    raise mistake(
-        None,
-        f"labels that are all 0 or 1, {shorten(''.join(topics))}",
-        "one reading, but a 1 may end a segment, start one, or be a topic's number",
-        "choose with --format NAME:convention=end or convention=start, or name topics "
-        "otherwise, such as t0 and t1",
-    )
+    found = f"labels that are all 0 or 1, {shorten(''.join(topics))}"
+    expected = "one reading, but a 1 may end a segment, start one, or be a topic's number"
+    remedy = "choose with --format NAME:convention=end or convention=start, or name topics "
+    raise mistake(None, found, expected, f"{remedy}otherwise, such as t0 and t1")
 
 
 def without_text(labels: Sequence[Label], used: Used) -> list[Document]:
@@ -166,10 +159,9 @@ def without_text(labels: Sequence[Label], used: Used) -> list[Document]:
     for label in labels:
         if str(label.document) not in sizes:
             n = sizes[str(label.document)] = _size(label)
-            used.add_units(n, replace(label.place, document=label.document, system=label.name))
-    return [
-        Document.build(id, numbers(n), place=Place(labels[0].place.file)) for id, n in sizes.items()
-    ]
+            used.add_units(n, label.at)
+    place = Place(labels[0].place.file)
+    return [Document.build(id, numbers(n), place=place) for id, n in sizes.items()]
 
 
 def numbers(n: int) -> list[str]:
@@ -180,21 +172,18 @@ def numbers(n: int) -> list[str]:
 def _size(label: Label) -> int:
     """Count the units that a segmentation covers."""
     value, convention = label.value, label.convention
+    expected, remedy = "the text, which tells how many units there are", "give it with --text"
     if isinstance(value, Segmentation):
         return value.n_units
-    if isinstance(value, str) and convention is not None:
-        return len(value) + (convention == "gap")
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        with located(replace(label.place, document=label.document, system=label.name)):
-            return Segmentation(tuple(value)).n_units
-    is_string = isinstance(value, str)
-    raise mistake(
-        label.place,
-        "a boundary string without its text" if is_string else "chapters alone",
-        "the text, which tells how many units there are",
-        "give it with --text"
-        + (", or say what a 1 means with --format nltk:convention=…" if is_string else ""),
-    )
+    if isinstance(value, Starts):
+        raise mistake(label.place, "chapters alone", expected, remedy)
+    if not isinstance(value, str):
+        with located(label.at):
+            return Segmentation(tuple(cast(Sequence[int], value))).n_units
+    if convention is None:
+        remedy += ", or say what a 1 means with --format nltk:convention=…"
+        raise mistake(label.place, "a boundary string without its text", expected, remedy)
+    return len(value) + (convention == "gap")
 
 
 def numbered(labels: Sequence[Label], ids: Sequence[str] | None = None) -> list[Label]:
@@ -209,8 +198,8 @@ def numbered(labels: Sequence[Label], ids: Sequence[str] | None = None) -> list[
         ids = [str(i + 1) for i in range(len(anonymous))]
     if len(ids) != len(anonymous):
         place = replace(anonymous[-1].place, line=None)
-        found = f"{counted(len(anonymous), 'segmentation')} without ids for "
-        found += counted(len(ids), "document")
+        several = counted(len(anonymous), "segmentation")
+        found = f"{several} without ids for {counted(len(ids), 'document')}"
         remedy = "add the missing ones, or write id, tab, string on every line"
         raise mistake(place, found, "one for every document, in the same order", remedy)
     names = iter(ids)
@@ -228,7 +217,7 @@ def attach(documents: Sequence[Document], labels: Sequence[Label]) -> list[Docum
     by_id: dict[str, list[Label]] = {document.id: [] for document in documents}
     for label in labels:
         if label.document not in by_id:
-            at = replace(label.place, document=label.document)
+            at = replace(label.at, system=None)
             found = "a document that the text does not have"
             expected = f"one of its {counted(len(by_id), 'id')}, such as {documents[0].id!r}"
             remedy = "check that segmentations and --text belong together"
@@ -257,16 +246,13 @@ def _add_labels(document: Document, labels: Sequence[Label]) -> Document:
             raise mistake(place, found, expected, "rename or remove one of the two")
         first[label.name] = replace(label.place, document=None)
         value = document.align(label.read(document), place)
-        table = document.golds if label.coders_as == "golds" else document.segmentations
-        held = table.get(label.name)
+        is_other = label.coders_as == "golds"
+        held = (document.golds if is_other else document.segmentations).get(label.name)
         if held not in (None, value):
             found = f"another segmentation of this name than {text_place} has"
             expected = "the same one, or every name once in a document"
             raise mistake(place, found, expected, "rename or remove one of the two")
-        added: Any = {"systems": {**document.systems, label.name: value}}
-        if label.coders_as == "golds":
-            added = {"golds": {**document.golds, label.name: value}}
-        elif label.name == GOLD:
-            added = {"gold": value}
-        document = replace(document, place=label.place, **added)
+        kind = "golds" if is_other else "gold" if label.name == GOLD else "systems"
+        added: Any = value if kind == "gold" else {**getattr(document, kind), label.name: value}
+        document = replace(document, place=label.place, **{kind: added})
     return replace(document, place=replace(document.place, document=document.id))

@@ -18,17 +18,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from itertools import groupby
 from typing import Literal
 from xml.etree import ElementTree
 from xml.parsers import expat
 
 from reffree.data.corpus import Document
 from reffree.data.segmentation import Segmentation
-from reffree.formats.fields import read_seconds
-from reffree.formats.format import Format, Sample
+from reffree.formats.format import Format
 from reffree.formats.labels import TimedUnit, timed_document
 from reffree.formats.source import Source, checked_name
+from reffree.formats.strict_json import read_seconds
 from reffree.util.errors import Place, mistake, shorten
 
 TOPICS = ".topic.xml"
@@ -51,9 +51,9 @@ class Meetings(Format):
     rank = 0
 
     @classmethod
-    def matches_folder(cls, folder: Sample) -> bool:
+    def matches_folder(cls, folder: Source) -> bool:
         """Whether a file has topics."""
-        return any(file.path.name.endswith(TOPICS) for file in folder.files)
+        return any(file.path.name.endswith(TOPICS) for file in folder.files.values())
 
     def read(self, source: Source) -> list[Document]:
         """Read every meeting of a folder that has a topic file."""
@@ -63,13 +63,13 @@ class Meetings(Format):
         files = _Files(source)
         return [
             self._meeting(checked_name(name.removesuffix(TOPICS), source.place()), files)
-            for name in files.paths
+            for name in files.files
             if name.endswith(TOPICS)
         ]
 
     def _meeting(self, id: str, files: _Files) -> Document:
         name = f"{id}{TOPICS}"
-        place = Place(str(files.paths[name]), document=id)
+        place = Place(files.files[name].name, document=id)
         root = files.elements(name)[0]
         topics = root.iter("topic") if self.topics == "all" else root.findall("topic")
         topic_of: dict[str, int] = {}
@@ -78,14 +78,13 @@ class Meetings(Format):
             for child in children:
                 for pointed in files.pointed(child, place):
                     topic_of[pointed.get(_ID, "")] = number
-        segments = sorted(
-            _segments(id, files, topic_of), key=lambda each: (each.start, each.speaker)
-        )
+        segments = list(_segments(id, files, topic_of))
+        segments.sort(key=lambda each: (each.start, each.speaker))
         if not segments:
             found = "a topic file without segments"
             expected = f"files such as {id}.A{_SEGMENTS[0]} and {id}.A{_WORDS} in the folder"
             raise mistake(place, found, expected, "unpack the whole corpus into it")
-        units = _turns(segments) if self.units == "turn" else segments
+        units = list(_turns(segments)) if self.units == "turn" else segments
         gold = Segmentation.from_segment_ids([unit.topic for unit in units])
         return timed_document(units, place, gold)
 
@@ -94,24 +93,36 @@ class _Files:
     """The XML files of a folder by their names, each read once."""
 
     def __init__(self, source: Source) -> None:
-        self.source = source
-        self.paths: dict[str, Path] = {path.name: path for _, path in source.files()}
+        self.files = {file.path.name: file for file in source.files.values()}
         self._elements: dict[str, list[ElementTree.Element]] = {}
         self._index: dict[str, dict[str, int]] = {}
 
     def elements(self, name: str) -> list[ElementTree.Element]:
         """All elements of a file in its order, the root first."""
         if name not in self._elements:
-            found = list(_parsed(Source(self.paths[name], self.source.used)).iter())
+            found = list(self._root(self.files[name]).iter())
             self._elements[name] = found
             self._index[name] = {id: i for i, each in enumerate(found) if (id := each.get(_ID))}
         return self._elements[name]
+
+    def _root(self, file: Source) -> ElementTree.Element:
+        """Read XML in the encoding it names; declarations of its own, which can grow, are none."""
+        content = file.content()
+        expected, remedy = "files as NXT writes them", "unpack the corpus again"
+        if any(part in content for part in (b"<!DOCTYPE", b"<!ENTITY", b"\0")):
+            found = "XML with declarations of its own (<!DOCTYPE, <!ENTITY), or in UTF-16"
+            raise mistake(file.place(), found, expected, remedy)
+        try:
+            return ElementTree.fromstring(content)
+        except (ElementTree.ParseError, expat.ExpatError, LookupError, ValueError) as error:
+            found = f"a file that is not XML ({shorten(str(error))})"
+            raise mistake(file.place(), found, "XML as NXT has it", remedy) from None
 
     def pointed(self, child: ElementTree.Element, place: Place) -> list[ElementTree.Element]:
         """Follow a pointer to elements of another file."""
         href = child.get("href") or ""
         match = _HREF.fullmatch(href.strip())
-        if match is None or match[1] not in self.paths:
+        if match is None or match[1] not in self.files:
             found = f"the pointer {shorten(href)!r}"
             expected = "a file of the folder and an id in it"
             raise mistake(place, found, expected, "unpack the whole corpus into the folder")
@@ -124,57 +135,37 @@ class _Files:
         return elements[index[first] : index[last] + 1]
 
 
-def _parsed(file: Source) -> ElementTree.Element:
-    """Read XML in the encoding it names; declarations of its own, which can grow, are refused."""
-    content = file.content()
-    if any(part in content for part in (b"<!DOCTYPE", b"<!ENTITY", b"\0")):
-        found = "XML with declarations of its own (<!DOCTYPE, <!ENTITY), or in UTF-16"
-        raise mistake(file.place(), found, "files as NXT writes them", "unpack the corpus again")
-    try:
-        return ElementTree.fromstring(content)
-    except (ElementTree.ParseError, expat.ExpatError, LookupError, ValueError) as error:
-        found = f"a file that is not XML ({shorten(str(error))})"
-        raise mistake(file.place(), found, "XML as NXT has it", "unpack the corpus again") from None
-
-
 def _segments(id: str, files: _Files, topic_of: dict[str, int]) -> Iterator[TimedUnit]:
-    for name in files.paths:
+    for name, file in files.files.items():
         suffix = next((each for each in _SEGMENTS if name.endswith(each)), None)
         if suffix is None or not name.startswith(f"{id}."):
             continue
-        place = Place(str(files.paths[name]), document=id)
+        place = Place(file.name, document=id)
         channel = name.removeprefix(f"{id}.").removesuffix(suffix)
         for element in files.elements(name):
             if element.tag != "segment":
                 continue
-            words = [
-                word
-                for child in element.findall(_CHILD)
-                for word in files.pointed(child, place)
-                if word.tag == "w" and (word.text or "").strip()
-            ]
+            pointed = [w for child in element.findall(_CHILD) for w in files.pointed(child, place)]
+            words = [each for each in pointed if each.tag == "w" and (each.text or "").strip()]
             if words:
-                yield _segment(element, words, channel, topic_of, place)
+                ids = [each.get(_ID, "") for each in (element, *words)]
+                topic = next((topic_of[id] for id in ids if id in topic_of), -1)
+                start = _seconds("start", element, words[0], "", place)
+                end = _seconds("end", element, words[-1], f"{start}", place)
+                speaker = element.get("participant") or channel
+                yield TimedUnit(_text(words), start, end, speaker, topic)
 
 
-def _segment(
-    element: ElementTree.Element,
-    words: Sequence[ElementTree.Element],
-    channel: str,
-    topic_of: dict[str, int],
+def _seconds(
+    which: str,
+    segment: ElementTree.Element,
+    word: ElementTree.Element,
+    default: str,
     place: Place,
-) -> TimedUnit:
-    ids = [element.get(_ID, ""), *(word.get(_ID, "") for word in words)]
-    topic = next((topic_of[id] for id in ids if id in topic_of), -1)
-
-    def seconds(which: str, word: ElementTree.Element, default: object) -> float:
-        of_segment = element.get(f"{which}time") or element.get(f"transcriber_{which}")
-        text = of_segment or word.get(f"{which}time") or default
-        return read_seconds(text, f"the time {shorten(text)!r} of a segment", place, _SAME_VERSION)
-
-    start = seconds("start", words[0], "")
-    end = seconds("end", words[-1], f"{start}")
-    return TimedUnit(_text(words), start, end, element.get("participant") or channel, topic)
+) -> float:
+    of_segment = segment.get(f"{which}time") or segment.get(f"transcriber_{which}")
+    text = of_segment or word.get(f"{which}time") or default
+    return read_seconds(text, f"the time {shorten(text)!r} of a segment", place, _SAME_VERSION)
 
 
 def _text(words: Sequence[ElementTree.Element]) -> str:
@@ -187,13 +178,8 @@ def _text(words: Sequence[ElementTree.Element]) -> str:
     return text
 
 
-def _turns(segments: Sequence[TimedUnit]) -> list[TimedUnit]:
-    turns: list[TimedUnit] = []
-    for segment in segments:
-        last = turns[-1] if turns else None
-        if last and (last.speaker, last.topic) == (segment.speaker, segment.topic):
-            end = max(last.end, segment.end)
-            turns[-1] = replace(last, text=f"{last.text} {segment.text}", end=end)
-        else:
-            turns.append(segment)
-    return turns
+def _turns(segments: Sequence[TimedUnit]) -> Iterator[TimedUnit]:
+    for _, run in groupby(segments, key=lambda segment: (segment.speaker, segment.topic)):
+        first, *others = run
+        text = " ".join([first.text, *(other.text for other in others)])
+        yield replace(first, text=text, end=max([first.end, *(other.end for other in others)]))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from reffree.data.corpus import Corpus
 from reffree.data.segmentation import Segmentation
 from reffree.formats.format import Format, format_names, formats, parse_format
+from reffree.formats.jsonl import dumps
 from reffree.formats.source import is_folder, unpacked_name
 from reffree.util.atomic import check_writable, encoded, write_file, write_folder
 from reffree.util.errors import Place, counted, mistake
@@ -42,11 +43,15 @@ def save(corpus: Corpus, path: str | Path, *, format: str | None = None) -> list
         for key, what in extras.items()
         if key not in keeps and any(getattr(document, key) for document in corpus)
     ]
-    lost += _describe_renamed(writer, corpus, files)
+    ids = map(writer.document_id, files)
+    changed = [(each.id, id) for each, id in zip(corpus, ids, strict=False) if each.id != id]
+    for old, new in changed[:1]:
+        what = "1 id changes" if len(changed) == 1 else f"{len(changed)} ids change"
+        what += f", such as {old!r} to {new!r}"
+        lost.append(f"{name} files are named by their document: {what}")
     if corpus.n_dropped:
-        lost.append(
-            f"{counted(corpus.n_dropped, 'unit')} without text {_left_out(corpus.n_dropped)}"
-        )
+        n = corpus.n_dropped
+        lost.append(f"{counted(n, 'unit')} without text {_left_out(n)}")
     return lost
 
 
@@ -56,6 +61,14 @@ def check_target(path: str | Path) -> None:
     _format_of(unpacked_name(target))
     if str(target) != "-" and not target.is_dir():
         check_writable(target)
+
+
+def write_scores(path: str | Path, scores: Mapping[str, Sequence[float]]) -> None:
+    """Write a scorer's score of every gap by document id; ``-`` is standard output."""
+    tables = ({"id": id, "scores": [float(each) for each in s]} for id, s in scores.items())
+    write_file(
+        Path(path), (f"{dumps(table, Place(document=str(table['id'])))}\n" for table in tables)
+    )
 
 
 def _format_of(target: Path) -> str:
@@ -85,17 +98,15 @@ def _write(
     if "" in (writer.written_as or ()) and not is_one_file:
         files = writer.write_folder(corpus, chosen)
         write_folder(target, files)
-        names = [name for name, _ in files]
-    elif writer.one_document and len(corpus) > 1:
+        return [name for name, _ in files]
+    if writer.one_document and len(corpus) > 1:
         found = f"{len(corpus)} documents"
         expected = "one, since such a file holds a single document"
         raise mistake(Place(file=str(target)), found, expected, writer.one_document)
-    else:
-        text = writer.write(corpus, chosen)
-        is_packed = unpacked_name(target) != target
-        write_file(target, _packed(text, target) if is_packed else text)
-        names = [unpacked_name(target).name] if writer.one_document else []
-    return names
+    text = writer.write(corpus, chosen)
+    is_packed = unpacked_name(target) != target
+    write_file(target, _packed(text, target) if is_packed else text)
+    return [unpacked_name(target).name] if writer.one_document else []
 
 
 def _packed(text: Iterable[str], target: Path) -> Iterator[bytes]:
@@ -126,17 +137,6 @@ def _choose_one_each(
     found = f"{without} without gold, and {len(names)} systems"
     expected = f"gold everywhere or a single system, since {room}"
     raise mistake(Place(file=str(target)), found, expected, "leave one system, or write jsonl")
-
-
-def _describe_renamed(writer: Format, corpus: Corpus, names: Sequence[str]) -> list[str]:
-    """Say which ids change where files are named by their document."""
-    ids = map(writer.document_id, names)
-    changed = [(each.id, id) for each, id in zip(corpus, ids, strict=False) if each.id != id]
-    if not changed:
-        return []
-    old, new = changed[0]
-    what = "1 id changes" if len(changed) == 1 else f"{len(changed)} ids change"
-    return [f"{writer.name} files are named by their document: {what}, such as {old!r} to {new!r}"]
 
 
 def _left_out(n: int) -> str:

@@ -19,14 +19,15 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from reffree.data.corpus import GOLD, Corpus, Document
 from reffree.data.segmentation import Convention, Segmentation
-from reffree.formats.fields import Record, as_list
-from reffree.formats.format import JSON, TEXT, Format, Sample
+from reffree.formats.format import JSON, TEXT, Format
 from reffree.formats.jsonl import dumps
 from reffree.formats.labels import CodersAs, Label
 from reffree.formats.source import Source
+from reffree.formats.strict_json import Record, typed
 from reffree.util.errors import Place, mistake, shorten
 
 
@@ -36,15 +37,11 @@ class Segeval(Format):
 
     coders: CodersAs = "systems"
     name = "segeval"
+    keys = ("items", "segmentation_type")
     suffixes = JSON
     has_text = False
     written_as = ()
     keeps = frozenset({"systems"})
-
-    @classmethod
-    def matches(cls, sample: Sample) -> bool:
-        """Whether there are items."""
-        return "items" in sample.value or "segmentation_type" in sample.value
 
     def read(self, source: Source) -> list[Label]:
         """Read every coder of every document."""
@@ -58,18 +55,17 @@ class Segeval(Format):
         for id, coders in table.need_object("items").items():
             at = replace(place, document=id)
             for coder, masses in Record(coders, "the document's coders", at).items():
-                value = as_list(masses, "masses", replace(at, system=coder))
+                value = typed(masses, list, "masses", replace(at, system=coder))
                 labels.append(Label(id, coder, value, place, coders_as=self.coders))
         return labels
 
     def write(self, corpus: Corpus, chosen: Sequence[Segmentation]) -> Iterator[str]:
         """Write gold as the coder gold, and every system as a coder."""
-        items = {}
-        for document in corpus.documents:
-            table = _coders(document)
-            items[document.id] = {name: list(value.masses) for name, value in table.items()}
-        content = {"items": items, "segmentation_type": "linear"}
-        yield dumps(content, corpus.documents[0].place) + "\n"
+        items = {
+            document.id: {name: list(value.masses) for name, value in _coders(document).items()}
+            for document in corpus
+        }
+        yield dumps({"items": items, "segmentation_type": "linear"}, corpus[0].place) + "\n"
 
 
 @dataclass(frozen=True)
@@ -86,9 +82,9 @@ class SegevalTable(Format):
     one_document = "write segeval JSON instead"
 
     @classmethod
-    def matches(cls, sample: Sample) -> bool:
+    def matches(cls, source: Source) -> bool:
         """Whether the first line is such a header."""
-        return _table_columns(sample.head) is not None
+        return _table_columns(source.head) is not None
 
     def read(self, source: Source) -> list[Label]:
         """Read every coder's row of a table."""
@@ -96,20 +92,24 @@ class SegevalTable(Format):
         number, header = next(lines, (1, ""))
         kind = _table_columns(header)
         if kind is None:
-            raise mistake(
-                source.place(number),
-                f"the header {shorten(header)!r}" if header else "no header",
-                "a header Coder, Masses (or Coder, Positions)",
-                "put it on the first line, or read a table with a unit a row with --format table",
-            )
+            found = f"the header {shorten(header)!r}" if header else "no header"
+            expected = "a header Coder, Masses (or Coder, Positions)"
+            remedy = "put it on the first line, or read a table with a unit a row with "
+            raise mistake(source.place(number), found, expected, f"{remedy}--format table")
         labels = []
         for number, line in lines:
             at = source.place(number)
             coder, *cells = _cells(line, _delimiter(header), at) or [""]
             place = Place(source.name, number, source.stem, coder)
-            numbers = [_number(cell, place) for cell in cells]
+            numbers = []
+            for cell in cells:
+                text = cell.strip()
+                if not (text.isascii() and text.isdigit() and len(text) <= 18):
+                    found, remedy = f"the cell {shorten(cell)!r}", "write one number per cell"
+                    raise mistake(place, found, "a whole number", remedy)
+                numbers.append(int(text))
             if kind == "positions":
-                numbers = list(Segmentation.from_segment_ids(numbers).masses) if numbers else []
+                numbers = [sum(1 for _ in run) for _, run in groupby(numbers)]
             labels.append(Label(source.stem, coder, numbers, at, coders_as=self.coders))
         return labels
 
@@ -152,14 +152,6 @@ def _cells(line: str, delimiter: str, place: Place) -> list[str]:
     return cells
 
 
-def _number(cell: str, place: Place) -> int:
-    text = cell.strip()
-    if text.isascii() and text.isdigit() and len(text) <= 18:
-        return int(text)
-    found = f"the cell {shorten(cell)!r}"
-    raise mistake(place, found, "a whole number", "write one number per cell")
-
-
 def _coders(document: Document) -> dict[str, Segmentation]:
     """Collect gold and the systems by coder's name; a document without any is refused."""
     if not document.segmentations:
@@ -181,10 +173,10 @@ class Nltk(Format):
     written_as = (".txt",)
 
     @classmethod
-    def matches(cls, sample: Sample) -> bool:
+    def matches(cls, source: Source) -> bool:
         """Whether there is nothing but 0 and 1, and one of them at the end of some line."""
         has_string = False
-        for line in sample.lines():
+        for line in source.shown():
             id, _, string = line.rpartition("\t")
             if string.strip().strip("01") or "\t" in id.strip():
                 return False
@@ -204,8 +196,8 @@ class Nltk(Format):
             if tab and not id.strip():
                 found, remedy = "a tab without an id before it", "write the document's id first"
                 raise mistake(place, found, "id, tab, string", remedy)
-            value = string.strip()
-            labels.append(Label(id.strip() if tab else None, GOLD, value, place, self.convention))
+            name = id.strip() if tab else None
+            labels.append(Label(name, GOLD, string.strip(), place, self.convention))
         return labels
 
     def write(self, corpus: Corpus, chosen: Sequence[Segmentation]) -> Iterator[str]:

@@ -17,26 +17,22 @@ from typing import Any
 from reffree.data.corpus import Document, refuse_repeat
 from reffree.data.segmentation import Convention
 from reffree.formats import jsonl
-from reffree.formats.fields import Record
 from reffree.formats.format import Format, detect
-from reffree.formats.source import LINE_SUFFIXES, Source, unreadable
-from reffree.util.errors import InputError, Place, mistake, shorten
+from reffree.formats.source import LINE_SUFFIXES, Source, Used, unreadable
+from reffree.formats.strict_json import Record
+from reffree.util.errors import Place, mistake, shorten
 from reffree.util.optional import require
 
 PARQUET = ".parquet"
 SUFFIXES = (*LINE_SUFFIXES, PARQUET)
 ROWS_AT_ONCE = 64
-_TABLES = ("systems", "golds", "meta")
 
 
 def shard_files(path: str | Path) -> list[str | Path]:
     """Return the files of a folder of shards, by name; of anything else the path itself."""
     source = Source(path)
-    if not source.is_folder:
-        return [path]
-    files = [file for _, file in source.files()]
-    is_sharded = bool(files) and all(Source(file).suffix in SUFFIXES for file in files)
-    return [*files] if is_sharded else [path]
+    is_sharded = source.is_folder and bool(source.files) and source.suffixes <= set(SUFFIXES)
+    return [file.path for file in source.files.values()] if is_sharded else [path]
 
 
 class Shards:
@@ -48,7 +44,7 @@ class Shards:
     def __init__(self, paths: Sequence[str | Path]) -> None:
         """Remember the files."""
         files = [file for path in paths for file in shard_files(path)]
-        self.sources = [Source(file, is_streamed=True) for file in files]
+        self.sources = [Source(file, Used(is_stream=True)) for file in files]
         self.notes: list[str] = []
 
     @classmethod
@@ -57,7 +53,11 @@ class Shards:
         if format not in (None, "jsonl"):
             return None
         shards = cls(paths)
-        return shards if all(map(_is_streamed, shards.sources)) else None
+        for source in shards.sources:
+            is_line = source.suffix in LINE_SUFFIXES and detect(source) == "jsonl"
+            if not is_line and not (source.suffix == PARQUET and _has_documents(source)):
+                return None
+        return shards
 
     def __iter__(self) -> Iterator[Document]:
         """Yield every document, checked; ids must differ."""
@@ -65,23 +65,16 @@ class Shards:
         first: dict[str, Place] = {}
         for source in self.sources:
             source.notes, source.oddities = [], {}
-            found = 0
+            n = len(first)
             tables = parquet_tables if source.suffix == PARQUET else jsonl.tables
             for table in tables(source):
                 document = jsonl.document(table, table.place)
                 refuse_repeat(document, first)
                 yield document
-                found += 1
-            if not found:
+            if len(first) == n:
                 remedy = "check that the file is not empty"
                 raise mistake(source.place(), "no documents", "at least one", remedy)
             self.notes += source.notes
-
-
-def _is_streamed(source: Source) -> bool:
-    if source.suffix == PARQUET:
-        return _has_documents(source)
-    return source.suffix in LINE_SUFFIXES and detect(source) == "jsonl"
 
 
 # Parquet
@@ -97,71 +90,59 @@ class Parquet(Format):
 
     def read(self, source: Source) -> list[Document]:
         """Read every document."""
-        if not _has_documents(source):
-            from reffree.formats.tables import Table
+        if _has_documents(source):
+            rows = parquet_tables(source)
+            return [jsonl.document(row, row.place, self.convention) for row in rows]
+        from reffree.formats.tables import Table
 
-            return Table(convention=self.convention).read(source)
-        tables = parquet_tables(source)
-        return [jsonl.document(table, table.place, self.convention) for table in tables]
+        return Table(convention=self.convention).read(source)
 
 
 def _has_documents(source: Source) -> bool:
     """Whether a row is a document, and not a unit."""
-    place = source.place()
-    pa, pq = _pyarrow(place)
-    with _sentences(pa, place), pq.ParquetFile(source.path) as file:
+    with _opened(source) as file:
         return "units" in file.schema_arrow.names
 
 
 def parquet_tables(source: Source, *, nulls: bool = False) -> Iterator[Record]:
     """Yield rows as corpus JSONL would have them; with ``nulls`` a row has every column."""
     place = source.place()
-    pa, pq = _pyarrow(place)
     number = 0
-    with _sentences(pa, place), pq.ParquetFile(source.path) as file:
-        if not source.is_streamed:
-            source.used.add(file.metadata.num_rows, 0, place)
+    with _opened(source) as file:
+        source.used.add(file.metadata.num_rows, 0, place)
         for batch in file.iter_batches(batch_size=ROWS_AT_ONCE):
-            if not source.is_streamed:
-                source.used.add(0, batch.nbytes, place)
+            source.used.add(0, batch.nbytes, place)
             for row in batch.to_pylist(maps_as_pydicts="strict"):
                 number += 1
                 at = Place(file=f"{source.name}, row {number}")
-                yield Record(row if nulls else _plain(row), "a row", at)
+                yield Record(row if nulls else _without_nulls(row), "a row", at)
 
 
 @contextmanager
-def _sentences(pa: Any, place: Place) -> Iterator[None]:  # noqa: ANN401  (a module)
-    """Turn what pyarrow and the system say about a file into a sentence."""
-    try:
-        yield
-    except OSError as error:
-        # What pyarrow says of damaged contents has no number of the system's.
-        told = _refusal(str(error), place) if error.errno is None else unreadable(error, place)
-        raise told from None
-    except (pa.ArrowException, UnicodeDecodeError, KeyError, OverflowError, ValueError) as error:
-        raise _refusal(str(error), place) from None
-
-
-def _plain(values: dict[str, Any]) -> dict[str, object]:
-    """Leave out nulls, also those of systems that other rows have."""
-    present = {key: value for key, value in values.items() if value is not None}
-    for key in _TABLES:
-        if isinstance(present.get(key), dict):
-            inner = {name: each for name, each in present[key].items() if each is not None}
-            present[key] = inner
-    return present
-
-
-def _pyarrow(place: Place) -> tuple[Any, Any]:
+def _opened(source: Source) -> Iterator[Any]:
+    """Open a Parquet file; what pyarrow and the system say about it becomes a sentence."""
+    place = source.place()
     remedy = "run python -m pip install pyarrow, or use corpus JSONL"
     missing = mistake(place, "a Parquet file, but no pyarrow", "pyarrow to read it", remedy)
-    found = require("pyarrow", lambda name: missing)
-    return found, require("pyarrow.parquet", lambda name: missing)
+    pa = require("pyarrow", lambda name: missing)
+    pq = require("pyarrow.parquet", lambda name: missing)
+    try:
+        with pq.ParquetFile(source.path) as file:
+            yield file
+    except (pa.ArrowException, OSError, KeyError, OverflowError, ValueError) as error:
+        # What pyarrow says of damaged contents has no number of the system's.
+        if isinstance(error, OSError) and error.errno is not None:
+            raise unreadable(error, place) from None
+        reason = (str(error).strip() or "no reason given").splitlines()[0]
+        found = f"a file that is not Parquet ({shorten(reason, 120)})"
+        remedy = "write it again, or use corpus JSONL"
+        raise mistake(place, found, "Parquet, as its name says", remedy) from None
 
 
-def _refusal(reason: str, place: Place) -> InputError:
-    first = reason.strip().splitlines()[0] if reason.strip() else "no reason given"
-    found = f"a file that is not Parquet ({shorten(first, 120)})"
-    remedy = "write it again, or use corpus JSONL"
-    return mistake(place, found, "Parquet, as its name says", remedy)
+def _without_nulls(values: dict[str, Any]) -> dict[str, object]:
+    """Leave out nulls, also those of systems that other rows have."""
+    present = {key: value for key, value in values.items() if value is not None}
+    for key in ("systems", "golds", "meta"):
+        if isinstance(inner := present.get(key), dict):
+            present[key] = {name: each for name, each in inner.items() if each is not None}
+    return present

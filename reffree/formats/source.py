@@ -14,6 +14,7 @@ import codecs
 import gzip
 import io
 import os
+import re
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
@@ -21,14 +22,13 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
-from pathlib import Path, PurePath, PurePosixPath
-from typing import Any, BinaryIO, TypeVar, cast
+from pathlib import Path
+from typing import Any, BinaryIO, cast
 
 from reffree.formats.strict_json import INTO_JSONL, parse
 from reffree.util.bounds import check_limit, limit
 from reffree.util.errors import InputError, Place, counted, mistake, shorten
 
-AnyPath = TypeVar("AnyPath", bound=PurePath)
 MAX_LINE_BYTES = 64 * 1024 * 1024
 PART_BYTES = 1024 * 1024
 STDIN = "<stdin>"
@@ -76,23 +76,25 @@ _ODDITIES = {
 
 
 class Used:
-    """What the sources of one call hold: bytes, rows and units, each within its limit."""
+    """What the sources of one call hold: bytes, rows and units, each within its limit.
 
-    def __init__(self) -> None:
+    A stream holds nothing. Without need of text its units may be numbers.
+    """
+
+    def __init__(self, *, is_stream: bool = False, text_needed: bool = True) -> None:
         """Nothing is used yet."""
+        self.is_stream, self.text_needed = is_stream, text_needed
         self.rows = self.bytes = self.units = 0
-        self.most = limit("input_rows"), limit("input_bytes")
+        self.most = {name: limit(name) for name in ("input_rows", "input_bytes")}
 
     def add(self, rows: int, n_bytes: int, place: Place) -> None:
         """Count rows and bytes; refuse too many, of which there may be ten times as many."""
-        self.rows += rows
-        self.bytes += n_bytes
-        if self.rows > self.most[0]:
-            found = f"{self.rows:,} lines or rows, or more"
-            check_limit("input_rows", self.rows, found, place, 10 * self.rows)
-        if self.bytes > self.most[1]:
-            found = f"{self.bytes:,} bytes of input, or more"
-            check_limit("input_bytes", self.bytes, found, place, 10 * self.bytes)
+        self.rows += 0 if self.is_stream else rows
+        self.bytes += 0 if self.is_stream else n_bytes
+        counts = (self.rows, "lines or rows"), (self.bytes, "bytes of input")
+        for (name, most), (n, what) in zip(self.most.items(), counts, strict=True):
+            if n > most:
+                check_limit(name, n, f"{n:,} {what}, or more", place, 10 * n)
 
     def add_units(self, n: int, place: Place) -> None:
         """Count units before anything is made of them; refuse too many."""
@@ -103,22 +105,20 @@ class Used:
 class Source:
     """One input, named as the user named it; ``-`` is stdin, which can be read once.
 
-    ``head`` is its first line with content, once that was read; ``used`` counts what is held by
-    the call that it belongs to: a file once, however often it is read, a stream not at all.
+    ``used`` counts what is held by the call that it belongs to: a file once, however often it is
+    read. ``head``, ``value`` and ``shown`` tell its format; of stdin they are what was read so far.
     """
 
-    def __init__(
-        self, path: str | Path, used: Used | None = None, *, is_streamed: bool = False
-    ) -> None:
+    def __init__(self, path: str | Path, used: Used | None = None) -> None:
         """Remember the path; nothing is opened yet."""
-        self.used = Used() if used is None else used
-        self.is_streamed = self._is_counted = is_streamed
+        self.used = used or Used()
+        self._is_counted = self.used.is_stream
         self.is_stdin = str(path) == "-"
         self.path = Path(path)
         self.name = STDIN if self.is_stdin else str(path)
         self.notes: list[str] = []
         self.oddities: dict[str, str] = {}
-        self.head = ""
+        self._head = ""
 
     @property
     def suffix(self) -> str:
@@ -129,6 +129,32 @@ class Source:
     def is_folder(self) -> bool:
         """Whether the path is a folder."""
         return not self.is_stdin and is_folder(self.path)
+
+    @property
+    def head(self) -> str:
+        """The first line that is not blank."""
+        if not self._head and not self.is_stdin:
+            next(self.lines_with_text(), None)
+        return self._head
+
+    @cached_property
+    def value(self) -> dict[str, Any]:
+        """The first JSON object: of a line, of the file, or of its list; else an empty one."""
+        value: object = None
+        is_object = self.head.startswith("{")
+        if self.is_stdin:
+            value = parse(self.head, self.place()) if is_object else None
+        elif is_object and self.is_json_lines:
+            _, value = next(self.json_lines())
+        elif is_object or (self.head.startswith("[") and not re.match(r"\[\s*\d+:", self.head)):
+            value = self.json[0] if isinstance(self.json, list) and self.json else self.json
+        return value if isinstance(value, dict) else {}
+
+    def shown(self) -> Iterator[str]:
+        """Yield the lines that are not blank."""
+        if self.is_stdin:
+            return iter([self.head] if self.head else [])
+        return (text for _, text in self.lines_with_text())
 
     @property
     def stem(self) -> str:
@@ -160,14 +186,18 @@ class Source:
         with self._opened() as handle:
             while raw := handle.readline(MAX_LINE_BYTES + 1):
                 number += 1
-                self._check_line(raw, number)
+                if number == 1:
+                    _refuse_binary(raw[:_HEAD_BYTES], self.place())
+                if len(raw) > MAX_LINE_BYTES:
+                    found = f"a line of more than {MAX_LINE_BYTES:,} bytes"
+                    remedy = "put one document on a line, or split this document"
+                    raise mistake(self.place(number), found, "at most that many in a line", remedy)
                 if not self._is_counted and self.path.is_file():
                     self._count()
                 if not self._is_counted:
                     self.used.add(1, len(raw), self.place(number))
                 text = self._decode(raw, number)
-                if not self.head:
-                    self.head = text.strip()
+                self._head = self._head or text.strip()
                 yield number, text
 
     def _count(self) -> None:
@@ -183,15 +213,6 @@ class Source:
     def lines_with_text(self) -> Iterator[tuple[int, str]]:
         """Yield the lines that are not blank."""
         return ((number, text) for number, text in self.lines() if text.strip())
-
-    def _check_line(self, raw: bytes, number: int) -> None:
-        """Refuse a line that is too long, and a first one that is no text."""
-        if number == 1:
-            _refuse_binary(raw[:_HEAD_BYTES], self.place())
-        if len(raw) > MAX_LINE_BYTES:
-            found = f"a line of more than {MAX_LINE_BYTES:,} bytes"
-            remedy = "put one document on a line, or split this document"
-            raise mistake(self.place(number), found, "at most that many in a line", remedy)
 
     def content(self) -> bytes:
         """All bytes at once, for formats that say their own encoding."""
@@ -263,35 +284,35 @@ class Source:
         except (OSError, ValueError) as error:
             raise unreadable(error, self.place()) from None
 
-    def files(self) -> list[tuple[str, Path]]:
-        """Every file of a folder that is not hidden, sorted by its relative posix path.
-
-        A link to another folder is not followed, and leaves a note.
-        """
+    @cached_property
+    def files(self) -> dict[str, Source]:
+        """Every file of a folder that is not hidden, sorted by its relative posix path."""
 
         def refuse(error: OSError) -> None:
             raise unreadable(error, Place(file=error.filename or self.name)) from None
 
-        found = []
+        found: dict[str, Path] = {}
         for root, folders, names in os.walk(self.path, onerror=refuse):
+            folders[:] = [folder for folder in folders if not folder.startswith(".")]
             for folder in folders:
-                if not folder.startswith(".") and (Path(root) / folder).is_symlink():
+                if (Path(root) / folder).is_symlink():
                     remedy = "it was not followed, give that folder by itself"
                     self.note(f"a link to another folder, {folder!r}", "files and folders", remedy)
-            folders[:] = [folder for folder in folders if not folder.startswith(".")]
             paths = [Path(root) / name for name in names if not name.startswith(".")]
-            found += [(path.relative_to(self.path).as_posix(), path) for path in paths]
-        return sorted(found)
+            found |= {path.relative_to(self.path).as_posix(): path for path in paths}
+        return {name: Source(path, self.used) for name, path in sorted(found.items())}
 
-    def opened(self, files: Iterable[tuple[str, Path]]) -> Iterator[tuple[str, Source]]:
-        """Yield files of this folder to be read; notes what they had once all were.
+    @property
+    def suffixes(self) -> set[str]:
+        """The endings of a folder's files."""
+        return {file.suffix for file in self.files.values()}
 
-        One file's own note stays as it is; of several there is one with their count.
-        """
+    def opened(self, files: Iterable[tuple[str, Source]]) -> Iterator[tuple[str, Source]]:
+        """Yield files of this folder to be read; what several of them had becomes one note."""
         sources = []
-        for name, path in files:
-            sources.append(Source(path, self.used))
-            yield name, sources[-1]
+        for name, file in files:
+            sources.append(file)
+            yield name, file
         for kind, (_, found, expected, _, remedy) in _ODDITIES.items():
             notes = [source.oddities[kind] for source in sources if kind in source.oddities]
             if len(notes) > 1:
@@ -301,19 +322,15 @@ class Source:
                 self.notes += notes
 
     def members(self, suffixes: tuple[str, ...], kinds: str) -> Iterator[tuple[str, Source]]:
-        """Yield this file with its id, or the files of this folder that have such an extension.
-
-        ``kinds`` says what they are, for the note about others.
-        """
+        """Yield this file with its id, or a folder's files of such an extension, called kinds."""
         if not self.is_folder:
             yield self.stem, self
             return
-        files = self.files()
-        wanted = [(name, path) for name, path in files if Source(path).suffix in suffixes]
+        wanted = [(name, file) for name, file in self.files.items() if file.suffix in suffixes]
         for name, file in self.opened(wanted):
             yield checked_name(without_suffix(name, suffixes), file.place()), file
             self.notes += [note for note in file.notes if note not in file.oddities.values()]
-        self.note_unread(len(files) - len(wanted), kinds)
+        self.note_unread(len(self.files) - len(wanted), kinds)
 
     def note_unread(self, n: int, expected: str, which: str = "of another kind") -> None:
         """Say that so many files of this folder were passed over, if any, and how to silence it."""
@@ -323,7 +340,7 @@ class Source:
             self.note(f"{counted(n, 'file')} {which}", expected, remedy)
 
 
-def unpacked_name(path: AnyPath) -> AnyPath:
+def unpacked_name(path: Path) -> Path:
     """Leave out the extension that says a file is packed.
 
     >>> unpacked_name(Path("talks.jsonl.gz")).name
@@ -333,11 +350,8 @@ def unpacked_name(path: AnyPath) -> AnyPath:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether a path is a folder; a path that is none at all is not."""
-    try:
-        return path.is_dir()
-    except (OSError, ValueError):
-        return False  # opening it says what is wrong
+    """Whether a path is a folder; a path that is none at all is not: opening it says why."""
+    return os.path.isdir(path)  # noqa: PTH112  (which raises for some)
 
 
 def unreadable(error: OSError | ValueError, place: Place) -> InputError:
@@ -367,8 +381,8 @@ def checked_name(name: str, place: Place) -> str:
 
 def without_suffix(relative: str, suffixes: tuple[str, ...]) -> str:
     """Document id for a file of a folder: its posix path, less one of the given extensions."""
-    path = unpacked_name(PurePosixPath(relative))
-    return str(path.with_suffix("")) if path.suffix.lower() in suffixes else str(path)
+    path = unpacked_name(Path(relative))
+    return (path.with_suffix("") if path.suffix.lower() in suffixes else path).as_posix()
 
 
 def _refuse_binary(head: bytes, place: Place) -> None:

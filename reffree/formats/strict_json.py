@@ -1,15 +1,21 @@
-"""JSON as the standard has it: no repeated keys, no NaN, no lone surrogates, no endless nesting."""
+"""JSON as the standard has it, and fields of it: what is wrong becomes a sentence.
+
+No repeated keys, no NaN, no lone surrogates, no endless nesting. A `Record` is an object that knows
+its place and refuses what it does not have.
+"""
 
 from __future__ import annotations
 
+import difflib
 import json
 import math
 import re
+from collections.abc import Collection
 from dataclasses import replace
 from itertools import pairwise
-from typing import NoReturn
+from typing import Any, NoReturn, TypeVar, cast
 
-from reffree.util.errors import InputError, Place, shorten
+from reffree.util.errors import CHECK, Place, mistake, shorten
 
 INTO_JSONL = (
     "into a .jsonl file, one document a line such as "
@@ -20,6 +26,10 @@ MAX_DEPTH = 100
 MAX_DIGITS = 1000
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_TOO_DEEP = "endlessly nested lists or objects", f"nest at most {MAX_DEPTH} deep"
+_KINDS = {dict: "an object", list: "a list", str: "a string", int: "a number", float: "a number"}
+_EXPECTED = {dict: "an object in braces", list: "a list in brackets", str: "text"}
+T = TypeVar("T", dict[str, Any], list[Any], str)
 
 
 def parse(text: str, place: Place, *, whole: bool = False, cut: str | None = None) -> object:
@@ -59,7 +69,7 @@ def parse(text: str, place: Place, *, whole: bool = False, cut: str | None = Non
     except json.JSONDecodeError as error:
         _refuse_syntax(error, place, whole=whole, cut=cut)
     except RecursionError:
-        _refuse("endlessly nested lists or objects", f"nest at most {MAX_DEPTH} deep", place)
+        _refuse(*_TOO_DEEP, place)
     _check_tree(value, place, strings=_ESCAPED_SURROGATE.search(text) is not None)
     return value
 
@@ -71,7 +81,14 @@ def _refuse_syntax(
     text, at = error.doc, error.pos
     found = f"text that is not JSON ({error.msg.removesuffix(' at')} at character {error.colno})"
     remedy = "repair it, or name the right format with --format"
-    comma = _needless_comma(error)
+    before = text[:at].rstrip()
+    comma = None
+    if error.msg.startswith("Illegal trailing comma"):  # Python 3.13 points at the comma itself
+        comma = at
+    elif error.msg == "Extra data":
+        comma = at if text[at:].strip() == "," and text.lstrip()[0] in "{[" else None
+    elif text[at : at + 1] in ("]", "}") and before.endswith(","):
+        comma = len(before) - 1
     if not text.strip():
         found, remedy = "an empty file", "check that the file is the right one"
     elif comma is not None:
@@ -82,27 +99,14 @@ def _refuse_syntax(
         at = len(text) - len(text.lstrip())
         found = f"plain text, not JSON, {shorten(text.strip().splitlines()[0])!r}"
         remedy = f"{OWN_TEXT}, or name the right format with --format"
-    elif cut is not None and (
-        at >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
-    ):
-        remedy = cut
+    elif at >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
+        remedy = cut or remedy
     line = text.count("\n", 0, at) + 1
     _refuse(found, remedy, replace(place, line=line) if whole and text.strip() else place)
 
 
-def _needless_comma(error: json.JSONDecodeError) -> int | None:
-    """Find the comma before ``]`` or ``}`` or after a whole value, if that is the mistake."""
-    text, at = error.doc, error.pos
-    if error.msg.startswith("Illegal trailing comma"):  # Python 3.13 points at the comma itself
-        return at
-    if error.msg == "Extra data":
-        return at if text[at:].strip() == "," and text.lstrip()[0] in "{[" else None
-    before = text[:at].rstrip()
-    return len(before) - 1 if text[at : at + 1] in ("]", "}") and before.endswith(",") else None
-
-
 def _refuse(found: str, remedy: str, place: Place) -> NoReturn:
-    raise InputError(found, expected="valid JSON", remedy=remedy, place=place) from None
+    raise mistake(place, found, "valid JSON", remedy) from None
 
 
 def _check_tree(value: object, place: Place, *, strings: bool) -> None:
@@ -111,7 +115,7 @@ def _check_tree(value: object, place: Place, *, strings: bool) -> None:
     while level:
         depth += 1
         if depth > MAX_DEPTH:
-            _refuse("endlessly nested lists or objects", f"nest at most {MAX_DEPTH} deep", place)
+            _refuse(*_TOO_DEEP, place)
         below: list[object] = []
         for item in level:
             if isinstance(item, dict):
@@ -124,3 +128,99 @@ def _check_tree(value: object, place: Place, *, strings: bool) -> None:
                 code = f"\\u{ord(match.group()):04x}"
                 _refuse(f"the lone surrogate {code} in a string", "replace the character", place)
         level = [item for item in below if strings or isinstance(item, (dict, list))]
+
+
+# Fields
+
+
+class Record(dict[str, Any]):
+    """A JSON object with its place."""
+
+    def __init__(self, value: object, what: str, place: Place, remedy: str = CHECK) -> None:
+        """Refuse a value that is no object; ``what`` names it for messages."""
+        super().__init__(typed(value, dict, what, place, remedy))
+        self.place = place
+
+    def need(self, key: str, what: str = "", remedy: str | None = None) -> Any:  # noqa: ANN401
+        """Return a field that must be there; ``what`` says what it holds."""
+        if key in self:
+            return self[key]
+        near = nearest(key, self)
+        found = f"no {key!r} among {listed(self)}" if self else "an empty object"
+        expected = f"the field {key!r}, {what}" if what else f"the field {key!r}"
+        usual = "add it" if near is None else f"rename {shorten(near)!r} to {key!r}"
+        raise mistake(self.place, found, expected, remedy or usual)
+
+    def refuse_others(self, known: Collection[str], remedy: str = "remove it") -> None:
+        """Refuse a key that is none of those known."""
+        for key in self:
+            if key not in known:
+                found = f"the unknown key {shorten(key)!r}"
+                raise mistake(self.place, found, f"only {listed(known)}", remedy)
+
+    def need_text(self, key: str) -> str:
+        """Return a field that must be text."""
+        return typed(self.need(key), str, repr(key), self.place)
+
+    def need_list(self, key: str) -> list[Any]:
+        """Return a field that must be a list."""
+        return typed(self.need(key), list, repr(key), self.place)
+
+    def need_object(self, key: str) -> Record:
+        """Return a field that must be an object."""
+        return Record(self.need(key), repr(key), self.place)
+
+    def objects(self, key: str, what: str, *, optional: bool = False) -> list[Record]:
+        """Return a field that must be a list of objects; ``what`` names one of them."""
+        values = (self.get(key) or []) if optional else self.need(key)
+        values = typed(values, list, f"{what}s", self.place)
+        return [Record(each, f"{what} {i + 1}", self.place) for i, each in enumerate(values)]
+
+    def identify(self, key: str, default: str) -> str:
+        """Return the document's id, which may be a number, and add it to the place."""
+        value = self.get(key)
+        value = default if value is None else value
+        if not isinstance(value, (str, int)) or isinstance(value, bool):
+            remedy = f"name the document, such as {default!r}"
+            raise mistake(self.place, f"the {key} {shorten(value)}", "text or a number", remedy)
+        self.place = replace(self.place, document=str(value))
+        return str(value)
+
+
+def typed(value: object, kind: type[T], what: str, place: Place, remedy: str = CHECK) -> T:
+    """Return a value of this kind; ``what`` names it for messages."""
+    if isinstance(value, kind):
+        return value
+    name = "null" if value is None else _KINDS.get(type(value), str(value).lower())
+    raise mistake(place, f"{name} as {what}", _EXPECTED[kind], remedy)
+
+
+def zero_or_one(label: object, what: str, place: Place) -> int:
+    """Read a label that is 0 or 1, or its text; ``what`` says where it stands."""
+    text = str(label).strip()
+    if text in ("0", "1", "0.0", "1.0"):
+        return int(text[0])
+    raise mistake(place, f"the label {shorten(label)} {what}", "0 or 1", "correct the label")
+
+
+def read_seconds(value: object, what: str, place: Place, remedy: str) -> float:
+    """Return a time from a number or its text; ``what`` names it for messages."""
+    try:
+        seconds = -1.0 if isinstance(value, bool) else float(cast(Any, value))
+    except (TypeError, ValueError, OverflowError):
+        seconds = -1.0
+    if 0 <= seconds < 1e9:
+        return seconds
+    raise mistake(place, what, "seconds from the start", remedy)
+
+
+def nearest(key: str, known: Collection[str]) -> str | None:
+    """Return the key that differs by a slip of the pen only."""
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.75)
+    return near[0] if near else None
+
+
+def listed(keys: Collection[str], limit: int = 8) -> str:
+    """Show keys in quotes, the first few of many."""
+    shown = ", ".join(repr(shorten(key)) for key in list(keys)[:limit])
+    return shown if len(keys) <= limit else f"{shown}, …"

@@ -22,10 +22,10 @@ from itertools import pairwise
 from typing import Literal
 
 from reffree.data.corpus import GOLD, Document
-from reffree.formats.fields import Record, read_seconds
-from reffree.formats.format import JSON, TEXT, Format, Sample
+from reffree.formats.format import JSON, TEXT, Format
 from reffree.formats.labels import Label, Starts, TimedUnit, timed_document
 from reffree.formats.source import Source
+from reffree.formats.strict_json import Record, read_seconds
 from reffree.util.errors import Place, counted, mistake, shorten
 from reffree.util.optional import require
 
@@ -81,14 +81,11 @@ def _cues(file: Source) -> list[TimedUnit]:
             text, format_="vtt" if is_vtt else "srt", keep_unknown_html_tags=True
         )
     except (ValueError, IndexError, OverflowError, pysubs2.exceptions.Pysubs2Error) as error:
-        raise mistake(
-            file.place(),
-            f"subtitles that cannot be read ({shorten(str(error).splitlines()[0], 120)})",
-            "SubRip or WebVTT",
-            "save them again as one of the two",
-        ) from None
+        found = f"subtitles that cannot be read ({shorten(str(error).splitlines()[0], 120)})"
+        remedy = "save them again as one of the two"
+        raise mistake(file.place(), found, "SubRip or WebVTT", remedy) from None
     is_rolling = any(_WORD_TIME.search(line) for line in lines)
-    found: list[TimedUnit] = []
+    units: list[TimedUnit] = []
     before: list[str] = []
     for cue in sorted(cues, key=lambda cue: cue.start):
         shown = [" ".join(_TAG.sub("", line).split()) for line in cue.plaintext.splitlines()]
@@ -96,20 +93,15 @@ def _cues(file: Source) -> list[TimedUnit]:
         new = _scrolled(shown, before) if is_rolling else shown
         before = shown or before
         start, end = cue.start / 1000, max(cue.start, cue.end) / 1000
+        tags = [tag[1].split() for tag in _TAG.finditer(cue.plaintext)]  # such as <v Name>
+        voices = (
+            " ".join(name) for kind, *name in filter(None, tags) if kind.partition(".")[0] == "v"
+        )
         if new:
-            found.append(TimedUnit(" ".join(new), start, end, _voice(cue.plaintext)))
-        elif shown and found:
-            found[-1] = replace(found[-1], end=max(end, found[-1].end))
-    return found
-
-
-def _voice(text: str) -> str:
-    """Return the name in the first ``<v Name>`` of a cue."""
-    for tag in _TAG.finditer(text):
-        kind, *name = tag[1].split()
-        if kind.partition(".")[0] == "v" and name:
-            return " ".join(name)
-    return ""
+            units.append(TimedUnit(" ".join(new), start, end, next(filter(None, voices), "")))
+        elif shown and units:
+            units[-1] = replace(units[-1], end=max(end, units[-1].end))
+    return units
 
 
 def _scrolled(shown: list[str], before: Sequence[str]) -> list[str]:
@@ -171,18 +163,13 @@ def _timed(file: Source) -> list[TimedUnit]:
         start = _seconds(match.groups()[:4])
         end = _seconds(match.groups()[4:8]) if match[6] is not None else None
         if found and start < found[-1][0]:
-            raise mistake(
-                file.place(number),
-                f"the time {line.split()[0]} after a later one",
-                "times in order",
-                "correct the time, or sort the lines",
-            )
+            wrong = f"the time {line.split()[0]} after a later one"
+            remedy = "correct the time, or sort the lines"
+            raise mistake(file.place(number), wrong, "times in order", remedy)
         found.append((start, end, [match[9]] if match[9].strip() else []))
-    starts = [start for start, _, _ in found]
-    following = [*starts[1:], *starts[-1:]]
     return [
         TimedUnit(" ".join(words), start, max(start, after if end is None else end))
-        for (start, end, words), after in zip(found, following, strict=True)
+        for (start, end, words), (after, _, _) in pairwise([*found, *found[-1:]])
         if words
     ]
 
@@ -201,11 +188,11 @@ def _with_speakers(
         return list(units)
     found = [_SPEAKER.match(unit.text) for unit in units]
     names = Counter(match[1] for match in found if match)
-    n = sum(match is not None for match in found)
+    n = names.total()
     is_dialogue = 2 * n > len(units) and any(count > 1 for count in names.values())
-    if speakers == "auto" and not is_dialogue:
-        return list(units)
     if speakers == "auto":
+        if not is_dialogue:
+            return list(units)
         shown = f"{counted(n, 'unit')} of {len(units):,} that begin as {shorten(min(names))}: does"
         option = f"--format {format}:speakers=none"
         remedy = f"they were taken for speakers, keep them in the text with {option}"
@@ -221,13 +208,12 @@ def _with_speakers(
 def _sentences(units: Sequence[TimedUnit]) -> list[TimedUnit]:
     """Put cues of one speaker together until one ends with a sentence."""
     joined: list[TimedUnit] = []
-    is_open = False
     for unit in units:
-        if is_open and joined[-1].speaker == unit.speaker:
-            last = joined.pop()
-            unit = replace(unit, text=f"{last.text} {unit.text}", start=last.start)
-        joined.append(unit)
-        is_open = _SENTENCE_END.search(unit.text) is None
+        last = joined[-1] if joined else None
+        if last and last.speaker == unit.speaker and not _SENTENCE_END.search(last.text):
+            joined[-1] = replace(unit, text=f"{last.text} {unit.text}", start=last.start)
+        else:
+            joined.append(unit)
     return joined
 
 
@@ -243,13 +229,16 @@ class Chapters(Format):
         """Read podcast chapters; those that no table of contents shows are left out."""
         place = source.place()
         chapters = Record(source.json, "the content", place).objects(CHAPTERS, "chapter")
-        starts = []
-        for i, chapter in enumerate(chapters):
-            if chapter.get("toc") is False:
-                continue
-            start = chapter.need("startTime")
-            what = f"the startTime {shorten(start)} of chapter {i + 1}"
-            starts.append(read_seconds(start, what, place, "write a number such as 94"))
+        starts = [
+            read_seconds(
+                start := chapter.need("startTime"),
+                f"the startTime {shorten(start)} of chapter {i + 1}",
+                place,
+                "write a number such as 94",
+            )
+            for i, chapter in enumerate(chapters)
+            if chapter.get("toc") is not False
+        ]
         return _label(starts, place)
 
 
@@ -262,10 +251,10 @@ class Youtube(Format):
     has_text = False
 
     @classmethod
-    def matches(cls, sample: Sample) -> bool:
+    def matches(cls, source: Source) -> bool:
         """Whether lines are all a time without brackets and a title, from 0:00 on and in order."""
         times: list[float] = []
-        for line in sample.lines():
+        for line in source.shown():
             start = None if line.strip()[0] in "[(" else _chapter_start(line)
             is_next = start is not None and (start > times[-1] if times else start == 0)
             if start is None or not is_next or len(times) == MOST_CHAPTERS:
@@ -275,23 +264,18 @@ class Youtube(Format):
 
     def read(self, source: Source) -> list[Label]:
         """Read lines of a time and a title; others are left out and counted."""
-        starts, others = [], 0
-        for _, line in source.lines_with_text():
-            start = _chapter_start(line)
-            others += start is None
-            starts += [] if start is None else [start]
-        if others:
-            found = f"{counted(others, 'line')} without a time"
-            source.note(found, "lines such as 3:45 Title", "they were not read")
+        found = [_chapter_start(line) for _, line in source.lines_with_text()]
+        starts = [start for start in found if start is not None]
+        if len(starts) < len(found):
+            others = f"{counted(len(found) - len(starts), 'line')} without a time"
+            source.note(others, "lines such as 3:45 Title", "they were not read")
         return _label(starts, source.place())
 
 
 def _chapter_start(line: str) -> float | None:
     """Return the time before a chapter's title; None where a line has not both."""
     found = _CHAPTER.fullmatch(line)
-    if found is None or not found[5].strip():
-        return None
-    return _seconds(found.groups()[:4])
+    return _seconds(found.groups()[:4]) if found and found[5].strip() else None
 
 
 def _label(starts: Sequence[float], place: Place) -> list[Label]:
@@ -301,4 +285,4 @@ def _label(starts: Sequence[float], place: Place) -> list[Label]:
         if b <= a:
             found = f"chapter {i + 2}, which starts at {b:g} s, after one that starts at {a:g} s"
             raise mistake(place, found, "chapters in order", "sort them, or correct the time")
-    return [Label(None, GOLD, Starts(tuple(starts)), place)]
+    return [Label(None, GOLD, Starts(starts), place)]

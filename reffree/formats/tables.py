@@ -10,15 +10,15 @@ one document. Other columns are not read.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reffree.data.corpus import TIMES, Document
 from reffree.data.segmentation import Convention, Segmentation
-from reffree.formats.fields import listed, read_seconds
-from reffree.formats.format import Format, Sample
+from reffree.formats.format import Format
 from reffree.formats.labels import from_unit_labels
 from reffree.formats.source import Source
+from reffree.formats.strict_json import listed, read_seconds
 from reffree.util.errors import Place, located, mistake, shorten
 
 COLUMNS = ("document", "text", "speaker", "segment", "label", "start", "end")
@@ -42,30 +42,24 @@ class Table(Format):
     owns = (".csv", ".tsv")
 
     @classmethod
-    def matches(cls, sample: Sample) -> bool:
+    def matches(cls, source: Source) -> bool:
         """Whether the first line is a header with text."""
-        cells = _split_header(sample.head)
+        cells = _split_header(source.head)
         return "text" in cells and len(cells) > 1
 
     @classmethod
-    def is_sure(cls, sample: Sample) -> bool:
+    def is_sure(cls, source: Source) -> bool:
         """Other formats have the same endings."""
         return False
 
     def read(self, source: Source) -> list[Document]:
         """Read a CSV, TSV or Parquet file."""
-        if source.suffix == ".parquet":
-            from reffree.formats.shards import parquet_tables
+        if source.suffix != ".parquet":
+            return self.documents(_rows(source), source.stem, source.place())
+        from reffree.formats.shards import parquet_tables
 
-            rows = ((row, row.place) for row in parquet_tables(source, nulls=True))
-            return self.documents(rows, source.stem, source.place())
-        return self.documents(_rows(source), source.stem, source.place())
-
-    @property
-    def columns(self) -> dict[str, str]:
-        """The columns that have other names."""
-        given = {column: getattr(self, column) for column in COLUMNS}
-        return {column: name for column, name in given.items() if name is not None}
+        rows = ((row, row.place) for row in parquet_tables(source, nulls=True))
+        return self.documents(rows, source.stem, source.place())
 
     def documents(
         self, rows: Iterable[tuple[Row, Place]], name: str, place: Place
@@ -74,26 +68,29 @@ class Table(Format):
 
         A document's rows need not stand together; their order is that of the table.
         """
-        found: dict[str, str] | None = None
-        groups: dict[str, _Group] = {}
+        found: dict[str, str] = {}
+        groups: dict[str, tuple[list[Place], dict[str, list[str]]]] = {}
         for row, at in rows:
             found = found or self._find_columns(row, place)
             id = _cell_text(row[found["document"]]) if "document" in found else name
             if not id:
                 expected = "the document that the row belongs to"
                 raise mistake(at, f"a row without {found['document']!r}", expected, "fill the cell")
-            if id not in groups:
-                groups[id] = _Group(id, found, at)
-            groups[id].add(row, at)
-        if found is None:
+            places, cells = groups.setdefault(id, ([], {column: [] for column in found}))
+            places.append(replace(at, document=id))
+            for column, key in found.items():
+                is_text = column == "text" and not _is_missing(row[key])
+                cells[column].append(str(row[key]) if is_text else _cell_text(row[key]))
+        if not found:
             expected = "a header and a row for every unit"
             remedy = "check that the file is the right one"
             raise mistake(place, "a table without rows", expected, remedy)
-        return [group.document(self.convention) for group in groups.values()]
+        return [self._document(found, *group) for group in groups.values()]
 
     def _find_columns(self, row: Row, place: Place) -> dict[str, str]:
         """Match columns with those that the table has."""
-        columns = self.columns
+        given = {column: getattr(self, column) for column in COLUMNS}
+        columns = {column: name for column, name in given.items() if name is not None}
         for column, name in columns.items():
             if name not in row:
                 missing = f"no column {shorten(name)!r} among {listed(list(row))}"
@@ -107,70 +104,45 @@ class Table(Format):
             remedy += f"likewise: {others}"
             raise mistake(place, f"the columns {listed(list(row))}", expected, remedy)
         if "segment" in found and "label" in found:
-            named = [column for column in ("segment", "label") if column in columns]
-            if len(named) != 1:
+            if ("segment" in columns) == ("label" in columns):
                 both = "a column for segments and one for labels"
                 expected = "one of them, since each tells the segmentation"
                 option = f"--format table:segment={found['segment']}"
                 raise mistake(place, both, expected, f"name the one that counts, such as {option}")
-            del found["label" if named == ["segment"] else "segment"]
+            del found["label" if "segment" in columns else "segment"]
         return found
 
-
-class _Group:
-    """The rows of one document, by columns."""
-
-    def __init__(self, id: str, columns: Mapping[str, str], place: Place) -> None:
-        self.id, self.columns = id, columns
-        self.place = replace(place, document=id)
-        self.places: list[Place] = []
-        self.cells: dict[str, list[str]] = {column: [] for column in columns}
-
-    def add(self, row: Row, place: Place) -> None:
-        """Keep those cells of a row that are read."""
-        self.places.append(replace(place, document=self.id))
-        for column, name in self.columns.items():
-            value = row[name]
-            is_text = column == "text" and not _is_missing(value)
-            self.cells[column].append(str(value) if is_text else _cell_text(value))
-
-    def document(self, convention: Convention | None) -> Document:
-        """Make the document."""
-        told_by = [each for each in ("segment", "label") if not self._is_empty(each)]
-        return Document.build(
-            self.id,
-            self.cells["text"],
-            gold=self._gold(told_by[0], convention) if told_by else None,
-            speakers=None if self._is_empty("speaker") else self.cells["speaker"],
-            meta=None if self._is_empty("start") else {TIMES: self._times()},
-            place=self.place,
+    def _document(
+        self, columns: Mapping[str, str], places: Sequence[Place], cells: Mapping[str, list[str]]
+    ) -> Document:
+        filled = {column: given for column, given in cells.items() if any(given)}
+        gold = None
+        for column in filled.keys() & {"segment", "label"}:  # one of them at most
+            if not all(given := filled[column]):
+                found = f"an empty cell in the column {shorten(columns[column])!r}"
+                expected = "a value in every row of the document or in none"
+                raise mistake(places[given.index("")], found, expected, "fill the cell")
+            with located(places[0]):
+                is_label = column == "label"
+                gold = from_unit_labels(given, len(given), self.convention) if is_label else None
+                gold = gold or Segmentation.from_segment_ids(given)
+        starts, ends = (
+            [
+                read_seconds(text, f"the time {shorten(text)!r}", at, "write a number such as 12.5")
+                for text, at in zip(cells.get(column, []), places, strict=False)
+                if "start" in filled
+            ]
+            for column in ("start", "end")
         )
-
-    def _is_empty(self, column: str) -> bool:
-        return not any(self.cells.get(column, []))
-
-    def _gold(self, column: str, convention: Convention | None) -> Segmentation:
-        cells = self.cells[column]
-        if not all(cells):
-            place = self.places[cells.index("")]
-            found = f"an empty cell in the column {shorten(self.columns[column])!r}"
-            expected = "a value in every row of the document or in none"
-            raise mistake(place, found, expected, "fill the cell")
-        if column == "segment":
-            return Segmentation.from_segment_ids(cells)
-        with located(self.place):
-            return from_unit_labels(cells, len(cells), convention)
-
-    def _times(self) -> list[list[float]]:
-        starts = self._seconds("start")
-        ends = self._seconds("end") if "end" in self.cells else [*starts[1:], starts[-1]]
-        return [[start, max(start, end)] for start, end in zip(starts, ends, strict=True)]
-
-    def _seconds(self, column: str) -> list[float]:
-        return [
-            read_seconds(text, f"the time {shorten(text)!r}", at, "write a number such as 12.5")
-            for text, at in zip(self.cells[column], self.places, strict=True)
-        ]
+        times = zip(starts, ends or [*starts[1:], *starts[-1:]], strict=True)
+        return Document.build(
+            str(places[0].document),
+            cells["text"],
+            gold=gold,
+            speakers=filled.get("speaker"),
+            meta={TIMES: [[start, max(start, end)] for start, end in times]} if starts else None,
+            place=places[0],
+        )
 
 
 def _rows(source: Source) -> Iterator[tuple[Row, Place]]:
@@ -185,9 +157,8 @@ def _rows(source: Source) -> Iterator[tuple[Row, Place]]:
         return
     texts = (f"{line}\n" for _, line in lines)
     reader = csv.reader(texts, delimiter=_delimiter(header), strict=True)
-    before = 0
     while True:
-        place = source.place(number + before + 1)
+        place = source.place(number + reader.line_num + 1)
         try:
             cells = next(reader, None)
         except csv.Error as error:
@@ -196,7 +167,6 @@ def _rows(source: Source) -> Iterator[tuple[Row, Place]]:
             raise mistake(place, found, expected, "check the quotes from this line on") from None
         if cells is None:
             return
-        before = reader.line_num
         if not any(cell.strip() for cell in cells):
             continue
         if len(cells) != len(names):
@@ -207,7 +177,6 @@ def _rows(source: Source) -> Iterator[tuple[Row, Place]]:
 
 
 def _split_header(line: str) -> list[str]:
-    """Split the first line of a table; nothing where it cannot be."""
     try:
         return [cell.strip() for cell in next(csv.reader([line], delimiter=_delimiter(line)))]
     except (csv.Error, StopIteration):

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from reffree.data.corpus import Corpus, Document
@@ -34,12 +35,8 @@ def is_value(given: object) -> bool:
         return True
     if not isinstance(given, Sequence) or isinstance(given, (str, bytes)) or not given:
         return False
-    return not any(isinstance(each, str) and _is_path(each) for each in given)
-
-
-def _is_path(text: str) -> bool:
-    """Whether a sentence is rather the name of a file."""
-    return text.lower().endswith(_PATHS) and not any(map(str.isspace, text))
+    texts = [each for each in given if isinstance(each, str)]  # sentences, or names of files
+    return not any(text.lower().endswith(_PATHS) and text.split() == [text] for text in texts)
 
 
 def _is_frame(given: object) -> bool:
@@ -49,7 +46,13 @@ def _is_frame(given: object) -> bool:
 def corpus_of(given: Any, format: Format | None) -> Corpus:  # noqa: ANN401  (what `is_value` takes)
     """Make a corpus of a value; the format is of use where it is a table's or corpus JSONL's."""
     if _is_frame(given):
-        return Corpus(tuple(documents_of_rows(_frame_rows(given), format, _FRAME)))
+        if hasattr(given, "iter_rows"):  # polars
+            rows = iter(given.iter_rows(named=True))
+        else:
+            names = [str(column) for column in given.columns]
+            cells = given.itertuples(index=False, name=None)
+            rows = (dict(zip(names, row, strict=True)) for row in cells)
+        return Corpus(tuple(documents_of_rows(rows, format, _FRAME)))
     if isinstance(format, Table):
         found = "the format table for a value that is no frame"
         raise mistake(None, found, "it for a table (CSV, TSV, Parquet, a frame)", "leave it out")
@@ -64,33 +67,21 @@ def documents_of_rows(
     rows: Iterator[Row], format: Format | None, name: str, id: str = "1"
 ) -> list[Document]:
     """Make documents of rows that are a document each, if they have ``units``, or a unit each."""
+    placed: Iterator[tuple[Row, Place]]
     placed = ((row, Place(file=f"{name}, row {i + 1}")) for i, row in enumerate(rows))
     first = next(placed, None)
     if first is None:
         raise mistake(Place(name), "no rows", "at least one", "check what was given")
 
-    def all_rows() -> Iterator[tuple[Row, Place]]:
-        yield first
-        yield from placed
-
+    placed = chain([first], placed)
+    convention: Convention | None = getattr(format, "convention", None)
     if "units" in first[0] and not isinstance(format, Table):
-        return [
-            jsonl.document(
-                {key: _plain(value) for key, value in row.items() if not _is_null(value)},
-                place,
-                _convention(format),
-            )
-            for row, place in all_rows()
-        ]
-    table = format if isinstance(format, Table) else Table(convention=_convention(format))
-    return table.documents(all_rows(), id, Place(name))
+        return [jsonl.document(_plain(row), place, convention) for row, place in placed]
+    table = format if isinstance(format, Table) else Table(convention=convention)
+    return table.documents(placed, id, Place(name))
 
 
-def _convention(format: Format | None) -> Convention | None:
-    return getattr(format, "convention", None)
-
-
-def _plain(value: Any) -> object:  # noqa: ANN401  (a cell)
+def _plain(value: Any) -> Any:  # noqa: ANN401  (a cell)
     """Turn arrays and series into lists, also inside of lists and tables, nulls left out."""
     if isinstance(value, Mapping):
         return {str(key): _plain(each) for key, each in value.items() if not _is_null(each)}
@@ -101,15 +92,6 @@ def _plain(value: Any) -> object:  # noqa: ANN401  (a cell)
 
 def _is_null(value: object) -> bool:
     return value is None or (isinstance(value, float) and value != value)
-
-
-def _frame_rows(frame: Any) -> Iterator[Row]:  # noqa: ANN401  (of pandas, polars, …)
-    if hasattr(frame, "iter_rows"):  # polars
-        yield from frame.iter_rows(named=True)
-        return
-    names = [str(column) for column in frame.columns]
-    for row in frame.itertuples(index=False, name=None):
-        yield dict(zip(names, row, strict=True))
 
 
 def _listed(given: list[Any], format: Format | None) -> Iterator[Document]:
@@ -123,7 +105,7 @@ def _listed(given: list[Any], format: Format | None) -> Iterator[Document]:
             yield each
         elif isinstance(each, Mapping):
             table = {str(key): _plain(value) for key, value in each.items()}
-            yield jsonl.document(table, place, _convention(format))
+            yield jsonl.document(table, place, getattr(format, "convention", None))
         elif isinstance(each, Sequence) and not isinstance(each, (str, bytes)):
             yield Document.build(str(i + 1), list(each), place=place)
         else:
@@ -146,7 +128,12 @@ def read_data_set(address: str, format: Format | None) -> Corpus:
     if format is not None and format.name not in ("table", "jsonl"):
         expected = "table or jsonl, since the rows of a data set are units or documents"
         raise mistake(place, f"--format {format.name}", expected, "leave it out")
-    loaded = _load(datasets, path, config, split, place)
+    try:
+        loaded = datasets.load_dataset(path, name=config, split=split)
+    except Exception as error:  # of the hub, the network, the files, the libraries below
+        found = f"a data set that cannot be read ({shorten(first_line(error), 200)})"
+        remedy = "check its name, config and split, and the connection"
+        raise mistake(place, found, "one that is on the hub or in the cache", remedy) from error
     tables: dict[str, Any] = dict(loaded) if isinstance(loaded, dict) else {split or "": loaded}
     documents: list[Document] = []
     for name, table in tables.items():
@@ -156,14 +143,12 @@ def read_data_set(address: str, format: Format | None) -> Corpus:
     if len(tables) > 1:
         count = Counter(document.id for document in documents)
         documents = [
-            replace(each, id=f"{_split_of(each)}/{each.id}") if count[each.id] > 1 else each
+            replace(each, id=f"{(each.place.file or '').split(', ')[1]}/{each.id}")
+            if count[each.id] > 1
+            else each
             for each in documents
         ]
     return Corpus(tuple(documents))
-
-
-def _split_of(document: Document) -> str:
-    return (document.place.file or "").split(", ")[1]
 
 
 def _parts(address: str, place: Place) -> tuple[str, str | None, str | None]:
@@ -178,12 +163,3 @@ def _parts(address: str, place: Place) -> tuple[str, str | None, str | None]:
     if is_folder:
         return rest, None, split or None
     return "/".join(parts[:2]), parts[2] if len(parts) == 3 else None, split or None
-
-
-def _load(datasets: Any, path: str, config: str | None, split: str | None, place: Place) -> Any:  # noqa: ANN401
-    try:
-        return datasets.load_dataset(path, name=config, split=split)
-    except Exception as error:  # of the hub, the network, the files, the libraries below
-        found = f"a data set that cannot be read ({shorten(first_line(error), 200)})"
-        remedy = "check its name, config and split, and the connection"
-        raise mistake(place, found, "one that is on the hub or in the cache", remedy) from error

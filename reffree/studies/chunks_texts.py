@@ -74,8 +74,8 @@ def _sources(path: str, notes: list[str]) -> Iterator[Source]:
     """Yield a file, the files of a folder with an ending that is known, or those of a pattern."""
     source = Source(path)
     if source.is_folder:
-        files = source.files()
-        chosen = [each for _, file in files if (each := Source(file)).suffix in ENDINGS]
+        files = source.files.values()
+        chosen = [Source(file.path) for file in files if file.suffix in ENDINGS]
         source.note_unread(len(files) - len(chosen), f"{', '.join(ENDINGS)}")
         notes += source.notes
         remedy = "name its files one by one, which are then read as plain text"

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from reffree.data.segmentation import CONVENTIONS, Segmentation
 from reffree.util.errors import InputError
+from tests.helpers import refusal
 
 segmentations = st.lists(st.integers(1, 9), min_size=1, max_size=12).map(
     lambda masses: Segmentation(tuple(masses))
@@ -96,9 +97,7 @@ def test_a_single_unit_has_nothing_to_settle(text):
     ],
 )
 def test_masses_that_are_none(masses, sentence):
-    with pytest.raises(InputError) as error:
-        Segmentation(masses)
-    assert str(error.value).startswith(sentence)
+    assert refusal(Segmentation, masses).startswith(sentence)
 
 
 @pytest.mark.parametrize(
@@ -114,6 +113,4 @@ def test_masses_that_are_none(masses, sentence):
     ],
 )
 def test_bad_readings_are_named(call, sentence):
-    with pytest.raises(InputError) as error:
-        call()
-    assert str(error.value).startswith(sentence)
+    assert refusal(call).startswith(sentence)

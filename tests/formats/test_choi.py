@@ -36,16 +36,15 @@ def test_blocks_are_segments_and_empty_ones_are_none(tmp_path, content):
     assert document.n_dropped == 0
 
 
-def test_a_file_without_separators_or_text_is_refused(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_file_without_separators_or_text_is_refused(tmp_path):
     (tmp_path / "a.ref").write_text("one\ntwo\n")
-    assert refusal(lambda: load("a.ref")) == (
+    assert refusal(load, "a.ref") == (
         "a.ref: found no line of ten or more =; expected a Choi file, whose segments are "
         "separated by ==========; put such a line before the first segment, or move the file "
         "elsewhere"
     )
     (tmp_path / "a.ref").write_text(f"{BAR}\n\n{BAR}\n")
-    assert refusal(lambda: load("a.ref")).startswith("a.ref, document 'a': found no units; ")
+    assert refusal(load, "a.ref").startswith("a.ref, document 'a': found no units; ")
 
 
 def test_folders_are_searched_in_sorted_order(tmp_path):
@@ -80,11 +79,10 @@ def test_a_readme_beside_other_files_is_named(tmp_path):
     (tmp_path / "b.md").write_text("About\n")
     assert "expected Choi files (.txt or without extension); it was not" in load(tmp_path).notes[0]
     (tmp_path / "README").write_text("About\n")
-    assert refusal(lambda: load(tmp_path)).startswith(f"{tmp_path}/README: found no line of ten")
+    assert refusal(load, tmp_path).startswith(f"{tmp_path}/README: found no line of ten")
 
 
-def test_what_many_files_of_a_folder_have_is_one_note(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_what_many_files_of_a_folder_have_is_one_note(tmp_path):
     for name in "abc":
         mark = b"" if name == "c" else b"\xef\xbb\xbf"
         (tmp_path / f"{name}.ref").write_bytes(mark + b"==========\r\ntext\r\n")
@@ -97,13 +95,13 @@ def test_what_many_files_of_a_folder_have_is_one_note(tmp_path, monkeypatch):
 
 
 def test_empty_and_ambiguous_folders(tmp_path):
-    assert refusal(lambda: load(tmp_path)).startswith(f"{tmp_path}: found an empty folder; ")
-    assert refusal(lambda: load(tmp_path, format="choi")).endswith(
+    assert refusal(load, tmp_path).startswith(f"{tmp_path}: found an empty folder; ")
+    assert refusal(load, tmp_path, format="choi").endswith(
         "found no documents; expected at least one; check that the folder is not empty"
     )
     for name in ("a", "a.txt"):
         (tmp_path / name).write_text(f"{BAR}\ntext\n")
-    assert refusal(lambda: load(tmp_path)).startswith(
+    assert refusal(load, tmp_path).startswith(
         f"{tmp_path}/a.txt, document 'a': found the id a second time, first at {tmp_path}/a; "
     )
 
@@ -111,7 +109,7 @@ def test_empty_and_ambiguous_folders(tmp_path):
 def test_file_names_that_are_not_text(tmp_path):
     path = tmp_path / "a\udcff.ref"
     path.write_text(f"{BAR}\ntext\n")
-    assert "found the file name 'a\\udcff', which is not UTF-8" in refusal(lambda: load(path))
+    assert "found the file name 'a\\udcff', which is not UTF-8" in refusal(load, path)
 
 
 units = st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), min_size=1, max_size=9)

@@ -12,13 +12,8 @@ from hypothesis import strategies as st
 from reffree.data.segmentation import Segmentation
 from reffree.formats import load
 from reffree.util.errors import OptionError
+from tests.formats.conftest import write
 from tests.helpers import refusal
-
-
-def write(content: object, name: str = "x.json") -> str:
-    Path(name).parent.mkdir(exist_ok=True)
-    Path(name).write_text(content if isinstance(content, str) else json.dumps(content))
-    return name
 
 
 def gold(*args, **kwargs) -> list[tuple[int, ...]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -11,13 +10,8 @@ import pytest
 from reffree.data.sentences import splitter
 from reffree.formats import load
 from reffree.util.errors import OptionError
+from tests.formats.conftest import write
 from tests.helpers import refusal
-
-
-def write(content: object, name: str) -> str:
-    Path(name).write_text(content if isinstance(content, str) else json.dumps(content))
-    return name
-
 
 MARKDOWN = """---
 title: not text

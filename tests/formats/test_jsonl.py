@@ -11,6 +11,8 @@ from reffree.data.segmentation import Segmentation
 from reffree.formats import load, save
 from reffree.formats.strict_json import parse
 from reffree.util.errors import InputError, Place
+from tests.formats.conftest import write
+from tests.helpers import refusal as refusal_of
 
 FULL = {
     "id": "m1",
@@ -23,23 +25,12 @@ FULL = {
 }
 
 
-@pytest.fixture
-def refusal(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    def refuse(line: str) -> str:
-        (tmp_path / "c.jsonl").write_text(line)
-        with pytest.raises(InputError) as error:
-            load("c.jsonl")
-        return str(error.value)
-
-    return refuse
+def refusal(text: str) -> str:
+    return refusal_of(load, write(text, "c.jsonl"))
 
 
-def test_every_field(tmp_path):
-    path = tmp_path / "c.jsonl"
-    path.write_text(json.dumps(FULL))
-    document = load(path).documents[0]
+def test_every_field():
+    document = load(write(FULL, "c.jsonl")).documents[0]
     assert document.units == ("hello", "there", "friend")
     assert document.n_dropped == 1
     assert document.gold == Segmentation((2, 1))
@@ -50,11 +41,10 @@ def test_every_field(tmp_path):
     assert document.meta["nested"] == {"a": [1.5, None, True]}
 
 
-def test_empty_optional_fields_are_absent(tmp_path):
-    path = tmp_path / "c.jsonl"
+def test_empty_optional_fields_are_absent():
     null = dict.fromkeys(("gold", "systems", "speakers", "meta", "golds"))
-    path.write_text(json.dumps({"id": "m", "units": ["a"], **null}))
-    assert load(path).documents[0] == Document.build("m", ["a"])
+    name = write({"id": "m", "units": ["a"], **null}, "c.jsonl")
+    assert load(name).documents[0] == Document.build("m", ["a"])
 
 
 AT = "c.jsonl, line 1, document 'm': found "
@@ -149,7 +139,7 @@ L1 = "c.jsonl, line 1: found "
         ("[" * 101 + "]" * 101, "c.jsonl, line 1: found endlessly nested lists or objects; "),
     ],
 )
-def test_lines_that_are_refused(refusal, line, sentence):
+def test_lines_that_are_refused(line, sentence):
     assert refusal(line).startswith(sentence)
 
 
@@ -184,30 +174,34 @@ ONE_A_LINE = (
         ('{"id": "m" x}', "repair it, or name the right format with --format"),
     ],
 )
-def test_json_of_another_layout(refusal, text, sentence):
+def test_json_of_another_layout(text, sentence):
     assert sentence in refusal(text)
 
 
-def test_surrogate_pairs_and_other_escapes_are_fine(tmp_path):
-    path = tmp_path / "c.jsonl"
-    path.write_text('{"id": "m", "units": ["\\ud83d\\ude00", "\\u00e4\\u2028x", "\\\\ud800"]}')
-    assert load(path).documents[0].units == ("😀", "ä\u2028x", "\\ud800")
+def test_surrogate_pairs_and_other_escapes_are_fine():
+    text = '{"id": "m", "units": ["\\ud83d\\ude00", "\\u00e4\\u2028x", "\\\\ud800"]}'
+    assert load(write(text)).documents[0].units == ("😀", "ä\u2028x", "\\ud800")
 
 
-def test_json_lists_name_the_line_of_a_mistake(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "c.json").write_text('[\n {"id": "m",\n  "units": ["a" "b"]}\n]')
-    with pytest.raises(InputError) as error:
-        load("c.json")
-    assert str(error.value).startswith("c.json, line 3: found text that is not JSON (Expecting ','")
-    (tmp_path / "c.json").write_text('[\n {"id": "m", "units": ["a"]},\n\n]\n')
-    with pytest.raises(
-        InputError, match=r"^c\.json, line 2: found a needless comma at character 29"
-    ):
-        load("c.json")
-    (tmp_path / "c.json").write_text('[\n {"id": "m", "units": ["a"]}, 7]')
-    with pytest.raises(InputError, match=r"^c\.json: found a number as document 2; expected an "):
-        load("c.json")
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            '[\n {"id": "m",\n  "units": ["a" "b"]}\n]',
+            "c.json, line 3: found text that is not JSON (Expecting ','",
+        ),
+        (
+            '[\n {"id": "m", "units": ["a"]},\n\n]\n',
+            "c.json, line 2: found a needless comma at character 29",
+        ),
+        (
+            '[\n {"id": "m", "units": ["a"]}, 7]',
+            "c.json: found a number as document 2; expected an ",
+        ),
+    ],
+)
+def test_json_lists_name_the_line_of_a_mistake(text, sentence):
+    assert refusal_of(load, write(text, "c.json")).startswith(sentence)
 
 
 @pytest.mark.parametrize("value", [float("nan"), object(), {1, 2}, {(1, 2): 3}])

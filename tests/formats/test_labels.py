@@ -9,6 +9,7 @@ import pytest
 
 from reffree.data.corpus import Corpus
 from reffree.formats import load, read_system, save
+from tests.formats.conftest import write as write_file
 from tests.helpers import invoke, refusal
 
 TEXT = "one\ntwo\nthree\n\nfour\nfive\n"
@@ -16,16 +17,13 @@ CORPUS = '{"id": "a", "units": ["1", "2", "3"]}\n{"id": "b", "units": ["4", "5"]
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def files(here):
     Path("text.txt").write_text(TEXT)
     Path("c.jsonl").write_text(CORPUS)
 
 
 def write(name: str, content: object) -> str:
-    text = content if isinstance(content, str) else json.dumps(content)
-    Path(name).write_text(text)
-    return name
+    return write_file(content, name)
 
 
 def segeval(**items) -> dict:
@@ -47,10 +45,7 @@ def test_segeval_coders_are_systems_and_gold_is_gold():
     name = write("s.json", segeval(a={"gold": [2, 1], "c1": [3]}, b={"gold": [2], "c1": [1, 1]}))
     corpus = load(name, text="text.txt")
     assert masses(corpus) == {"gold": [(2, 1), (2,)], "c1": [(3,), (1, 1)]}
-    assert [document.units for document in corpus.documents] == [
-        ("one", "two", "three"),
-        ("four", "five"),
-    ]
+    assert [each.units for each in corpus] == [("one", "two", "three"), ("four", "five")]
 
 
 @pytest.mark.parametrize(
@@ -304,17 +299,11 @@ def test_coders_may_be_annotators():
     name = write("s.json", segeval(**CODERS))
     corpus = load(name, text="c.jsonl", format="segeval:coders=golds")
     first = corpus.documents[0]
-    assert {name: gold.masses for name, gold in first.golds.items()} == {
-        "ann": (2, 1),
-        "bob": (1, 2),
-    }
+    assert {name: s.masses for name, s in first.golds.items()} == {"ann": (2, 1), "bob": (1, 2)}
     assert (first.gold, dict(first.systems)) == (None, {})
     write("one.txt", "x\ny\nz\n")
-    gold = load(
-        write("t.tsv", "Coder\tMasses\ngold\t2\t1\n"),
-        text="one.txt",
-        format="segeval-tsv:coders=golds",
-    )
+    table = write("t.tsv", "Coder\tMasses\ngold\t2\t1\n")
+    gold = load(table, text="one.txt", format="segeval-tsv:coders=golds")
     assert list(gold.documents[0].golds) == ["gold"]
 
 
@@ -329,18 +318,8 @@ def test_segmentations_without_text_have_numbers_for_units():
 
 def test_agreement_needs_no_text():
     name = write("s.json", segeval(**CODERS))
-    with_text = invoke(
-        "study",
-        "agreement",
-        name,
-        "--format",
-        "segeval:coders=golds",
-        "--text",
-        "c.jsonl",
-        "-f",
-        "json",
-    )
-    without = invoke("study", "agreement", name, "--format", "segeval:coders=golds", "-f", "json")
+    told = ("study", "agreement", name, "--format", "segeval:coders=golds", "-f", "json")
+    with_text, without = invoke(*told, "--text", "c.jsonl"), invoke(*told)
     assert without.exit_code == 0
     assert json.loads(without.output) == json.loads(with_text.output)
     rows = [{"id": id, "golds": golds} for id, golds in CODERS.items()]

@@ -13,12 +13,6 @@ ROOT = '<?xml version="1.0" encoding="ISO-8859-1" standalone="yes"?>\n<nite:root
 ROOT += 'xmlns:nite="http://nite.sourceforge.net/">\n{inside}\n</nite:root>\n'
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("corpus").mkdir()
-
-
 def write(name: str, inside: str) -> None:
     path = Path("corpus") / name
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -16,21 +16,14 @@ from reffree.data.corpus import Document
 from reffree.formats import format_names, load, save
 from reffree.formats import source as source_module
 from reffree.util.errors import UnknownNameError
+from tests.formats.conftest import write
 from tests.helpers import refusal
 
 LINE = '{"id": "m1", "units": ["ä", "b"], "gold": [1, 1]}'
 
 
-@pytest.fixture
-def file(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    def make(content: bytes | str, name: str = "c.jsonl") -> str:
-        data = content.encode() if isinstance(content, str) else content
-        (tmp_path / name).write_bytes(data)
-        return name
-
-    return make
+def file(content: bytes | str, name: str = "c.jsonl") -> str:
+    return write(content, name)
 
 
 MARK = (
@@ -52,19 +45,19 @@ CRLF = (
         (b"\xef\xbb\xbf" + f"{LINE}\r\n\r\n".encode(), (MARK, CRLF)),
     ],
 )
-def test_what_is_accepted_is_noted_once(file, content, notes):
+def test_what_is_accepted_is_noted_once(content, notes):
     corpus = load(file(content))
     assert corpus.documents[0].units == ("ä", "b")
     assert corpus.documents[0].place.line == (1 if notes else 2)
     assert corpus.notes == notes
 
 
-def test_windows_line_ends_do_not_enter_the_units(file):
+def test_windows_line_ends_do_not_enter_the_units():
     corpus = load(file("==========\r\none\r\ntwo\r\n==========\r\nthree\r\n", "d.ref"))
     assert corpus.documents[0].units == ("one", "two", "three")
 
 
-def test_invalid_utf8_names_line_and_offset(file):
+def test_invalid_utf8_names_line_and_offset():
     bad = LINE.encode().replace("ä".encode(), b"\xe4")
     assert refusal(load, file(LINE.encode() + b"\n" + bad)) == (
         "c.jsonl, line 2: found the byte 0xe4 at offset 24 of the line, which is not UTF-8; "
@@ -73,15 +66,14 @@ def test_invalid_utf8_names_line_and_offset(file):
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_utf16_is_refused(file, encoding):
+def test_utf16_is_refused(encoding):
     content = ("\ufeff" + LINE).encode(encoding)
     assert refusal(load, file(content)) == (
         "c.jsonl, line 1: found a UTF-16 byte-order mark; expected UTF-8; save the file as UTF-8"
     )
 
 
-def test_a_line_of_100_mb_is_refused_without_reading_it_all(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_line_of_100_mb_is_refused_without_reading_it_all(tmp_path):
     path = tmp_path / "c.jsonl"
     with path.open("wb") as handle:
         handle.write(LINE.encode() + b"\n")
@@ -96,18 +88,17 @@ def test_a_line_of_100_mb_is_refused_without_reading_it_all(tmp_path, monkeypatc
         "c.jsonl, line 2: found a line of more than 67,108,864 bytes; expected at most that many "
         "in a line; put one document on a line, or split this document"
     )
-    assert (
-        peak < 2.1 * source_module.MAX_LINE_BYTES
-    )  # a buffered read holds its pieces and their sum
+    # a buffered read holds its pieces and their sum
+    assert peak < 2.1 * source_module.MAX_LINE_BYTES
 
 
-def test_the_limit_is_exact(file, monkeypatch):
+def test_the_limit_is_exact(monkeypatch):
     monkeypatch.setattr(source_module, "MAX_LINE_BYTES", len(LINE.encode()) + 1)
     assert len(load(file(f"{LINE}\n"))) == 1
     assert "found a line of more than" in refusal(load, file(f" {LINE}\n"))
 
 
-def test_a_path_that_is_none(file):
+def test_a_path_that_is_none():
     for name in ("absent.jsonl", "absent"):
         assert refusal(load, name) == (
             f"{name}: found no file of this name; expected a readable file; check the path"
@@ -120,7 +111,7 @@ def test_a_path_that_is_none(file):
     ("function", "path", "format"),
     [("pathlib.Path.open", "c.jsonl", None), ("os.scandir", ".", "choi")],
 )
-def test_no_permission(file, monkeypatch, function, path, format):
+def test_no_permission(monkeypatch, function, path, format):
     def refuse(*_):
         raise PermissionError(13, "Permission denied", path)
 
@@ -133,7 +124,7 @@ def test_no_permission(file, monkeypatch, function, path, format):
 
 
 @pytest.mark.parametrize("content", ["", "\n \n"])
-def test_empty_file(file, content):
+def test_empty_file(content):
     assert refusal(load, file(content)) == (
         "c.jsonl: found no documents; expected at least one; check that the file is not empty"
     )
@@ -256,7 +247,7 @@ TABLE = {"id": "1", "units": ["a"]}
         ("x.txt", "0\n", "from text"),
     ],
 )
-def test_the_format_is_told_by_extension_and_content(file, name, content, unit):
+def test_the_format_is_told_by_extension_and_content(name, content, unit):
     file("from text\n", "text")
     text = "text" if unit == "from text" else None
     assert load(file(content, name), text=text).documents[0].units == (unit,)
@@ -280,13 +271,13 @@ PROSE = ", such as lines (a unit a line) or headings (whose sections are gold)"
         ("x.dat", "word\t\n", PLAIN),
     ],
 )
-def test_a_format_that_cannot_be_told(file, name, content, found):
+def test_a_format_that_cannot_be_told(name, content, found):
     more = PROSE if found == PLAIN else ""
     assert refusal(load, file(content, name)) == f"{name}: found {found}; {NO_FORMAT}{more}"
 
 
 @pytest.mark.parametrize("name", ["x.jsonl", "x.json"])
-def test_prose_where_json_should_be(file, name):
+def test_prose_where_json_should_be(name):
     assert refusal(load, file("Once upon a time.\nThe end.\n", name)) == (
         f"{name}, line 1: found plain text, not JSON, 'Once upon a time.'; expected valid JSON; "
         f"put text of your own {INTO_JSONL}, or name the right format with --format"
@@ -311,7 +302,7 @@ ZIP = "what looks like a zip file (.docx and .xlsx are such)"
         ("x.json", b'{\n"\0\xff"}', "what looks like a binary file", "give a text file"),
     ],
 )
-def test_binary_files_are_called_so(file, name, content, found, remedy):
+def test_binary_files_are_called_so(name, content, found, remedy):
     assert refusal(load, file(content, name)) == (
         f"{name}: found {found}; expected text in UTF-8; {remedy}"
     )
@@ -353,7 +344,7 @@ SAYS_SEGEVAL = "expected the format segeval, as --format says; leave out --forma
         ),
     ],
 )
-def test_a_file_of_another_format_than_named(file, name, content, format, sentence):
+def test_a_file_of_another_format_than_named(name, content, format, sentence):
     assert refusal(load, file(content, name), format=format) == f"{name}: found {sentence}"
 
 
@@ -361,15 +352,14 @@ def test_a_file_of_another_format_than_named(file, name, content, format, senten
     ("content", "format", "suffix"),
     [(LINE, "jsonl", ".jsonl"), ("Coder,Masses\nc,2\n", "segeval-tsv", ".tsv")],
 )
-def test_a_format_that_the_name_hides(file, content, format, suffix):
+def test_a_format_that_the_name_hides(content, format, suffix):
     assert refusal(load, file(content, "x.txt")) == (
         f"x.txt: found what looks like the format {format}, but is not named so; {KNOWN}; write "
         f"--format {format}, or name the file {suffix}"
     )
 
 
-def test_folders_of_plain_text(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_folders_of_plain_text(tmp_path):
     assert refusal(load, ".") == f".: found an empty folder; {NO_FORMAT}"
     (tmp_path / "a.txt").write_text("just words\n")
     assert refusal(load, ".") == f".: found {PLAIN}; {NO_FORMAT}{PROSE}"
@@ -389,7 +379,7 @@ def test_folders_of_no_known_format(tmp_path):
     )
 
 
-def test_unknown_names_are_refused(file):
+def test_unknown_names_are_refused():
     name = file(LINE)
     with pytest.raises(UnknownNameError, match="unknown format 'json1'; did you mean 'jsonl'"):
         load(name, format="json1")
@@ -408,14 +398,14 @@ def test_all_formats_are_named():
     )
 
 
-def test_text_that_nothing_needs(file):
+def test_text_that_nothing_needs():
     assert refusal(load, file(LINE), text="t.txt") == (
         "found --text t.txt, but no file that needs it; expected text only with segeval, nltk or "
         "chapter files; leave out --text"
     )
 
 
-def test_several_files_are_merged_in_order(file):
+def test_several_files_are_merged_in_order():
     names = [file(LINE.replace("m1", id), f"{id}.jsonl") for id in ("z", "a")]
     assert [document.id for document in load(*names).documents] == ["z", "a"]
     assert refusal(load, names[0], names[0]).startswith(
@@ -433,7 +423,7 @@ def test_formats_import_nothing_heavy():
 
 
 @pytest.mark.parametrize("name", ["c.jsonl.gz", "c.jsonl", "c.JSONL.GZ"])
-def test_packed_files_are_unpacked_on_the_way(file, name):
+def test_packed_files_are_unpacked_on_the_way(name):
     corpus = load(file(gzip.compress(f"{LINE}\n".encode()), name))
     assert corpus.documents[0].units == ("ä", "b")
     assert corpus.notes == ()
@@ -445,7 +435,7 @@ def test_packed_standard_input(monkeypatch):
     assert load("-").documents[0].id == "m1"
 
 
-def test_packed_files_of_a_folder(tmp_path, file):
+def test_packed_files_of_a_folder(tmp_path):
     (tmp_path / "d").mkdir()
     for name in ("a", "b"):
         content = gzip.compress(LINE.replace("m1", name).encode())
@@ -457,7 +447,7 @@ def test_packed_files_of_a_folder(tmp_path, file):
     assert [document.id for document in load("c/one.ref.gz")] == ["one"]
 
 
-def test_a_packed_corpus_is_written_and_read(file):
+def test_a_packed_corpus_is_written_and_read():
     corpus = load(file(LINE))
     assert save(corpus, "out.jsonl.gz") == []
     first = Path("out.jsonl.gz").read_bytes()
@@ -469,7 +459,7 @@ def test_a_packed_corpus_is_written_and_read(file):
     assert load("talk.ref.gz").documents[0].units == ("ä", "b")
 
 
-def test_packed_shards_are_streamed(file, monkeypatch):
+def test_packed_shards_are_streamed(monkeypatch):
     from reffree.formats.shards import Shards
 
     lines = "\n".join(LINE.replace("m1", f"m{i}") for i in range(5))
@@ -489,7 +479,7 @@ def test_half_a_character_is_refused_in_a_packed_file_as_well(tmp_path):
 
 
 @pytest.mark.parametrize("cut", [4, 12, -4])
-def test_a_packed_file_that_is_cut_off(file, cut):
+def test_a_packed_file_that_is_cut_off(cut):
     content = gzip.compress((LINE * 50).encode())[:cut]
     assert refusal(load, file(content, "c.jsonl.gz")).startswith(
         "c.jsonl.gz: found a gzip file that is damaged or cut off; expected a whole one; "

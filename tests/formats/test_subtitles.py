@@ -10,6 +10,7 @@ import pytest
 
 from reffree.data.corpus import Document, clock
 from reffree.formats import load, save
+from tests.formats.conftest import write
 from tests.helpers import invoke, refusal
 
 # WebVTT as its standard has it: a note, a style, names of cues, settings behind the times, voices
@@ -49,11 +50,6 @@ fails.
 01:01:05,000 --> 01:01:09,000
 Ann: Yes.
 """
-
-
-def write(content: object, name: str) -> str:
-    Path(name).write_text(content if isinstance(content, str) else json.dumps(content))
-    return name
 
 
 def test_webvtt():

@@ -11,6 +11,7 @@ from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import Segmentation
 from reffree.formats import load, read_system, save
 from reffree.util.errors import InputError, UnknownNameError
+from tests.formats.conftest import write as write_file
 from tests.helpers import refusal
 
 CORPUS = Corpus(
@@ -25,9 +26,7 @@ WANTED = (Segmentation((2, 1)), Segmentation((1, 2)))
 
 
 def write(content: object, name: str = "s.jsonl") -> str:
-    Path(name).parent.mkdir(exist_ok=True)
-    Path(name).write_text(content if isinstance(content, str) else json.dumps(content))
-    return name
+    return write_file(content, name)
 
 
 FULL = [
