@@ -7,33 +7,24 @@ from typing import Any
 
 import click
 
-from reffree.cli.completion import complete
-from reffree.cli.help_page import PagedCommand
 from reffree.cli.messages import tell, tell_notes
-from reffree.cli.reading import READING_OPTIONS, read_corpus
+from reffree.cli.options import READING_OPTIONS, PagedCommand, complete
+from reffree.cli.reading import read_corpus
 from reffree.formats.format import format_names, formats_with_options
 from reffree.util.errors import counted
 
-
-def _listing() -> str:
-    """Formats that have options, for the help."""
-    lines = [each.replace(",", ", ") for each in formats_with_options()]  # to break lines there
-    filled = [textwrap.fill(x, 78, initial_indent="  ", subsequent_indent="    ") for x in lines]
-    return "\n".join(filled).replace(", ", ",")
-
-
-def _names() -> str:
-    """All formats, for the help."""
-    return textwrap.indent(
-        textwrap.fill(", ".join(format_names()), 76, break_on_hyphens=False), "  "
-    )
-
-
-@click.command(
-    name="convert",
-    cls=PagedCommand,
-    epilog=f"\b\nFormats:\n{_names()}\n\n\b\nThose with options, and their defaults:\n{_listing()}",
+_OPTIONS = [each.replace(",", ", ") for each in formats_with_options()]  # to break lines there
+_HELP = (
+    "\b\nFormats:\n"
+    + textwrap.indent(textwrap.fill(", ".join(format_names()), 76, break_on_hyphens=False), "  ")
+    + "\n\n\b\nThose with options, and their defaults:\n"
+    + "\n".join(
+        textwrap.fill(each, 78, initial_indent="  ", subsequent_indent="    ") for each in _OPTIONS
+    ).replace(", ", ",")
 )
+
+
+@click.command(name="convert", cls=PagedCommand, epilog=_HELP)
 @click.argument("source", metavar="IN", shell_complete=complete("files"))
 @click.argument("target", metavar="OUT", shell_complete=complete("files"))
 @click.option(

@@ -49,34 +49,21 @@ class _LogHandler(logging.Handler):
 
 @contextmanager
 def log_to_terminal() -> Iterator[None]:
-    """Within it, say on standard error, once, what the package logs as a warning or worse.
-
-    A person who is watching is also told why nothing seems to happen.
-    """
-    logger, compiling = logging.getLogger("reffree"), logging.getLogger("reffree.util.compiling")
+    """Within it, say on standard error, once, what the package logs as a warning or worse."""
+    logger = logging.getLogger("reffree")
     if any(isinstance(each, _LogHandler) for each in logger.handlers):
         yield
         return
     handler = _LogHandler()
     logger.addHandler(handler)
-    before = compiling.level
-    compiling.setLevel(logging.INFO if sys.stderr.isatty() else logging.WARNING)
     try:
         yield
     finally:
-        compiling.setLevel(before)
         logger.removeHandler(handler)
 
 
 @contextmanager
-def waiting(stage: str) -> Iterator[None]:
-    """Name on standard error what is under way, if a person is watching it."""
-    with progress(stage, 1):
-        yield
-
-
-@contextmanager
-def progress(stage: str, total: int) -> Iterator[Callable[[int], None]]:
+def progress(stage: str, total: int = 1) -> Iterator[Callable[[int], None]]:
     """Show a bar on standard error if a person is watching it, else a line every some seconds."""
     if not sys.stderr.isatty():
         # A command's stages share one clock.
@@ -86,21 +73,16 @@ def progress(stage: str, total: int) -> Iterator[Callable[[int], None]]:
         with lines(stage, total) as advance:
             yield advance
         return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+    import rich.console
+    import rich.progress as bars
 
     columns = (
-        TextColumn("{task.description:<9}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
+        bars.TextColumn("{task.description:<9}"),
+        bars.BarColumn(),
+        bars.MofNCompleteColumn(),
+        bars.TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task(stage, total=total)
-        yield lambda done: bars.advance(task, done)
+    console = rich.console.Console(stderr=True)
+    with bars.Progress(*columns, console=console, transient=True) as shown:
+        task = shown.add_task(stage, total=total)
+        yield lambda done: shown.advance(task, done)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from reffree.cli.messages import tell, tell_notes, tell_written, waiting
+from reffree.cli.messages import progress, tell, tell_notes, tell_written
 from reffree.report.grid import OUTPUT_FORMATS
 from reffree.util.atomic import check_stdout, check_writable, write_file, write_stdout
 from reffree.util.errors import shorten
@@ -22,55 +21,50 @@ if TYPE_CHECKING:
     from reffree.evaluate.table import ScoreTable
     from reffree.report.grid import OutputFormat
 
-ENDINGS = {
-    ".json": "json",
-    ".csv": "csv",
-    ".md": "md",
-    ".tex": "latex",
-    ".html": "html",
-    ".htm": "html",
-    ".txt": "table",
-    "": "table",
+ENDINGS: dict[str, OutputFormat] = {
+    **{".json": "json", ".csv": "csv", ".md": "md", ".tex": "latex"},
+    **{".html": "html", ".htm": "html", ".txt": "table", "": "table"},
 }
 WORSE = 3
 """Exit code of a result that is there, but worse than the user lets pass."""
 
 
-@dataclass(frozen=True, slots=True)
 class Output:
     """Where a result goes, and in what form."""
 
-    format: OutputFormat
-    path: Path | None  # None is standard output
-
-    @classmethod
-    def of(
-        cls,
-        format: str | None,
-        path: Path | None,
+    def __init__(
+        self,
+        given: Mapping[str, Any],
         inputs: Iterable[str] = (),
-        formats: Sequence[str] = OUTPUT_FORMATS,
         *,
+        formats: Sequence[str] = OUTPUT_FORMATS,
         command: str = "",
-    ) -> Output:
+    ) -> None:
         """Choose one of the formats by the file's ending if none is given; spare the inputs.
 
         ``command`` is the one whose result it is, for whose page there must be what draws charts.
         """
-        if path is not None and str(path) == "-":
-            path = None
-        if path is None:
+        self.path: Path | None = None if str(given["output"]) == "-" else given["output"]
+        if self.path is None:
             check_stdout()
         else:
-            check_writable(path)  # before the work, not after it
-            spare_inputs("-o", path, inputs)
-        chosen = format or ("table" if path is None else _by_ending(path, formats))
-        if chosen == "html":
+            check_writable(self.path)  # before the work, not after it
+            spare_inputs("-o", self.path, inputs)
+        suffix = "" if self.path is None else self.path.suffix
+        found = given["output_format"] or ENDINGS.get(suffix.lower(), "")
+        if found not in formats:
+            known = [ending for ending, each in ENDINGS.items() if ending and each in formats]
+            raise click.UsageError(
+                f"-o {self.path}: no format has the ending {shorten(suffix)}; expected "
+                f"{', '.join(known)}, or say which with -f."
+            )
+        if found == "html":
             from reffree.report.charts import CHARTS, require_drawing
 
             if command in CHARTS:
                 require_drawing(", or choose -f table, md, latex, csv or json, which do without")
-        return cls(cast("OutputFormat", chosen), path)
+        self.format: OutputFormat = found
+        self.table: str | None = given.get("table")
 
     @property
     def color(self) -> bool:
@@ -84,17 +78,12 @@ class Output:
             return None
         return os.get_terminal_size(sys.stdout.fileno()).columns
 
-    def show(
-        self, result: Result | ScoreTable, table: str | None = None, *, after: str = ""
-    ) -> None:
-        """Write a result in the format, colours and width that fit.
-
-        ``table`` names the one to write alone, ``after`` is what only the table format says below.
-        """
+    def show(self, result: Result | ScoreTable, *, after: str = "") -> None:
+        """Write a result, and ``after`` below it in the table format."""
         from reffree.report.render import render
 
-        with waiting("Drawing") if self.format == "html" else nullcontext():
-            text = render(result, self.format, table=table, color=self.color, width=self.width)
+        with progress("Drawing", 1) if self.format == "html" else nullcontext():
+            text = render(result, self.format, table=self.table, color=self.color, width=self.width)
         self.write(text + (after if self.format == "table" else ""), result.notes, result.verdict)
 
     def write(self, text: str, notes: Sequence[str] = (), verdict: Sequence[str] = ()) -> None:
@@ -106,18 +95,6 @@ class Output:
             tell_written(self.path, *verdict)
         if self.path is not None or self.format not in ("table", "html"):
             tell_notes(notes)
-
-
-def _by_ending(path: Path, formats: Sequence[str]) -> str:
-    """Return the format of a file's ending; refuse one that is none of the formats."""
-    format = ENDINGS.get(path.suffix.lower(), "")
-    if format not in formats:
-        known = [ending for ending, each in ENDINGS.items() if ending and each in formats]
-        raise click.UsageError(
-            f"-o {path}: no format has the ending {shorten(path.suffix)}; expected "
-            f"{', '.join(known)}, or say which with -f."
-        )
-    return format
 
 
 def fail_if(sentences: Sequence[str]) -> None:

@@ -7,10 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reffree.cli.completion import complete
-from reffree.cli.help_page import PagedCommand, SectionOption
 from reffree.cli.messages import tell, tell_notes, tell_written
-from reffree.cli.reading import READING_OPTIONS, SEED_OPTION, corpora_argument, read_corpus
+from reffree.cli.options import (
+    READING_OPTIONS,
+    SEED_OPTION,
+    PagedCommand,
+    SectionOption,
+    complete,
+    corpora_argument,
+)
+from reffree.cli.reading import read_corpus
 
 if TYPE_CHECKING:
     from reffree.data.perturbation import EditCounts

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, is_dataclass, replace
 from functools import cache, wraps
 from pathlib import PurePath
@@ -98,20 +98,21 @@ def options_of(function: Callable[..., Any]) -> tuple[OptionOf, ...]:
     """Return the options of a function, its own first, then those of its ``**keywords``."""
     function = inspect.unwrap(function)
     hints = get_type_hints(function, include_extras=True)
-    found = []
-    for name, parameter in inspect.signature(function).parameters.items():
-        if get_origin(hints.get(name)) is Unpack:
-            shared = get_args(hints[name])[0]
-            for key, hint in get_type_hints(shared, include_extras=True).items():
-                beside = option_in(hint)
-                found.append((key, hint, None if beside is None else beside.initial))
-        else:
-            found.append((name, hints.get(name), parameter.default))
-    return tuple(
-        OptionOf(name, hint, default, option)
-        for name, hint, default in found
-        if (option := option_in(hint)) is not None
-    )
+    parameters = inspect.signature(function).parameters
+    return choose_options((n, hints.get(n), each.default) for n, each in parameters.items())
+
+
+def choose_options(found: Iterable[tuple[str, Any, Any]]) -> tuple[OptionOf, ...]:
+    """Return the options among keywords with types and defaults, keys of a TypedDict among them."""
+    options = []
+    for name, hint, default in found:
+        if (option := option_in(hint)) is not None:
+            options.append(OptionOf(name, hint, default, option))
+        elif get_origin(hint) is Unpack:
+            shared = get_type_hints(get_args(hint)[0], include_extras=True)
+            each = [(key, of, option_in(of)) for key, of in shared.items()]
+            options += [OptionOf(key, of, o.initial, o) for key, of, o in each if o is not None]
+    return tuple(options)
 
 
 def declared(function: Callable[P, R]) -> Callable[P, R]:
