@@ -35,7 +35,7 @@ from reffree.cli.reading import (
 from reffree.encoders.options import Encoding
 from reffree.studies import STUDIES
 from reffree.studies.keywords import EncodersOption
-from reffree.util.bounds import bounds_in
+from reffree.util.bounds import Bounds, beside
 from reffree.util.declare import MISSING, OptionOf, choose_options
 
 ENCODER = ("encoder", "encoders", "drop", "device", "offline", "cache")
@@ -81,7 +81,7 @@ def click_option(option: OptionOf) -> Decorator:
         keywords |= {"multiple": True, "callback": files_by_name}
         keywords["metavar"] = own.metavar or "NAME=FILE"
     elif kind is int:
-        bounds = bounds_in(option.hint)
+        bounds = beside(option.hint, Bounds)
         keywords["type"] = click.IntRange(bounds.least, bounds.most) if bounds else int
     elif kind in (float, Path):
         keywords["type"] = float if kind is float else click.Path(path_type=Path)
