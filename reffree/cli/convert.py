@@ -28,18 +28,12 @@ _HELP = (
 @click.argument("source", metavar="IN", shell_complete=complete("files"))
 @click.argument("target", metavar="OUT", shell_complete=complete("files"))
 @click.option(
-    "--to",
-    "target_format",
+    *("--to", "target_format"),
     type=click.Choice(format_names(writable=True)),
     help="Format of OUT, where its name does not tell.",
 )
 @READING_OPTIONS
-def command(
-    source: str,
-    target: str,
-    target_format: str | None,
-    **given: Any,  # noqa: ANN401
-) -> None:
+def command(source: str, target: str, **given: Any) -> None:  # noqa: ANN401
     """Convert a corpus between formats.
 
     IN is read by name and content (- is standard input), OUT is written by name: .jsonl, .tsv,
@@ -48,8 +42,7 @@ def command(
     from reffree.formats import save
 
     corpus = read_corpus({**given, "corpora": (source,)})
-    left_out = save(corpus, target, format=target_format)
+    left_out = save(corpus, target, format=given["target_format"])
     tell_notes((*corpus.notes, *left_out))
-    tell(
-        f"{target}: {counted(len(corpus), 'document')}, {counted(corpus.n_units, 'unit')}", err=True
-    )
+    documents, units = counted(len(corpus), "document"), counted(corpus.n_units, "unit")
+    tell(f"{target}: {documents}, {units}", err=True)

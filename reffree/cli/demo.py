@@ -64,7 +64,8 @@ def command(save: Path | None, **given: Any) -> None:  # noqa: ANN401  (values o
     table = score(_corpus(), metrics=METRICS, null=DRAWS, progress=progress, **encoding)
     if out.format not in ("json", "csv"):
         table = table.sorted_by("expected_pk")
-    out.show(table, after=_advice(table, out.width))
+    said = [SCALE, GOLD_FIRST if _shows_the_damage(table) else GOLD_UNSEEN, ADVICE]
+    out.show(table, after=f"\n{textwrap.fill(' '.join(said), out.width or 100)}\n")
 
 
 def _corpus() -> Corpus:
@@ -89,12 +90,6 @@ def _save(path: Path) -> None:
             write_file(path, ["\n\n".join(" ".join(each.units) for each in _corpus()), "\n"])
         case _:
             raise click.UsageError(f"--save {path}: expected a .jsonl or a .txt file.")
-
-
-def _advice(table: ScoreTable, width: int | None) -> str:
-    """Say three sentences below the table; the second depends on what the table shows."""
-    sentences = [SCALE, GOLD_FIRST if _shows_the_damage(table) else GOLD_UNSEEN, ADVICE]
-    return f"\n{textwrap.fill(' '.join(sentences), width or 100)}\n"
 
 
 def _shows_the_damage(table: ScoreTable) -> bool:

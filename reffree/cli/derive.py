@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -118,6 +118,11 @@ def _read_numbers(
         ) from None
 
 
+def click_options(found: Iterable[tuple[str, Any, Any]]) -> Decorator:
+    """Make click's options of those among keywords with types and defaults."""
+    return option_group(*map(click_option, choose_options(found)))
+
+
 def derived_options(declaration: Declaration) -> Decorator:
     """Return one decorator with the options that the command line has.
 
@@ -133,8 +138,7 @@ def derived_options(declaration: Declaration) -> Decorator:
 def encoding_options(*names: str) -> Decorator:
     """Return the options of how texts become vectors: those named, or all."""
     hints = {**get_type_hints(Encoding, include_extras=True), "encoders": EncodersOption}
-    found = choose_options((n, hints[n], None) for n in names or Encoding.__annotations__)
-    return option_group(*map(click_option, found))
+    return click_options((name, hints[name], None) for name in names or Encoding.__annotations__)
 
 
 def given_options(declaration: Declaration, given: Mapping[str, Any]) -> dict[str, Any]:

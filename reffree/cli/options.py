@@ -13,7 +13,6 @@ from click.shell_completion import CompletionItem
 
 from reffree.metrics.names import FREE, GOLD
 from reffree.report.grid import OUTPUT_FORMATS
-from reffree.util.bounds import MOST_SEED
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -191,17 +190,6 @@ INPUT_OPTIONS = option_group(
     READING_OPTIONS,
 )
 """How files are read, and what comes beside them."""
-
-SEED_OPTION = click.option(
-    "--seed",
-    cls=SectionOption,
-    section="Run",
-    type=click.IntRange(0, MOST_SEED),
-    default=0,
-    show_default=True,
-    metavar="N",
-    help="Seed of everything random.",
-)
 
 
 def output_options(formats: Sequence[str] = OUTPUT_FORMATS) -> Decorator:

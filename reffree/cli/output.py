@@ -17,6 +17,7 @@ from reffree.util.atomic import check_stdout, check_writable, write_file, write_
 from reffree.util.errors import shorten
 
 if TYPE_CHECKING:
+    from reffree.data.corpus import Corpus
     from reffree.evaluate.result import Result
     from reffree.evaluate.table import ScoreTable
     from reffree.report.grid import OutputFormat
@@ -95,6 +96,15 @@ class Output:
             tell_written(self.path, *verdict)
         if self.path is not None or self.format not in ("table", "html"):
             tell_notes(notes)
+
+
+def save_corpus(corpus: Corpus, target: Path | str, notes: Iterable[str]) -> None:
+    """Write a corpus; say so, and what there is to know of it."""
+    from reffree.formats import save
+
+    left_out = save(corpus, target)
+    tell_written(target)
+    tell_notes((*notes, *left_out))
 
 
 def fail_if(sentences: Sequence[str]) -> None:

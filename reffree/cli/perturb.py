@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reffree.cli.messages import tell, tell_notes, tell_written
+from reffree.cli.derive import click_options
+from reffree.cli.messages import tell
 from reffree.cli.options import (
     READING_OPTIONS,
-    SEED_OPTION,
     PagedCommand,
     SectionOption,
     complete,
     corpora_argument,
 )
+from reffree.cli.output import save_corpus
 from reffree.cli.reading import read_corpus
+from reffree.studies.keywords import SeedOption
 
 if TYPE_CHECKING:
     from reffree.data.perturbation import EditCounts
@@ -40,10 +42,9 @@ if TYPE_CHECKING:
     "--source", default="gold", show_default=True, help="The system to perturb.", metavar="NAME"
 )
 @READING_OPTIONS
-@SEED_OPTION
+@click_options([("seed", SeedOption, 0)])
 @click.option(
-    "-o",
-    "--output",
+    *("-o", "--output"),
     cls=SectionOption,
     section="Output",
     type=Path,
@@ -58,7 +59,6 @@ def command(perturbations: tuple[str, ...], **given: Any) -> None:  # noqa: ANN4
     metrics notice ever stronger perturbations: reffree study perturb.
     """
     from reffree.data.perturbation import parse_perturbation, perturb
-    from reffree.formats import save
     from reffree.formats.saving import check_target
     from reffree.metrics.gold.agreement import with_central_gold
 
@@ -69,16 +69,14 @@ def command(perturbations: tuple[str, ...], **given: Any) -> None:  # noqa: ANN4
     made = corpus
     lines = []
     for perturbation in parsed:
-        system = perturb(source, perturbation, given["seed"], given["source"])
+        system = perturb(source, perturbation, given["seed"] or 0, given["source"])
         ids = [document.id for document in corpus.documents]
         made = made.with_system(system.name, dict(zip(ids, system.segmentations, strict=True)))
         done = _list_edits(system.done, ("removed", "inserted", "moved"))
         undone = _list_edits(system.not_done, ("to remove", "to insert", "to move"))
         rest = f"; not possible: {undone}" if undone else ""
         lines.append(f"{system.name}: {done or 'nothing done'}{rest}")
-    notes = save(made, given["output"])
-    tell_written(given["output"])
-    tell_notes((*source.notes, *notes))
+    save_corpus(made, given["output"], source.notes)
     for line in lines:
         tell(line, err=True)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -137,8 +138,10 @@ def _large_files(given: Mapping[str, Any], options: Mapping[str, Any]) -> Shards
     from reffree.encoders.device import parse_ray
 
     is_remote = parse_ray(options.get("device")) is not None
+    paths = map(Path, given["corpora"])
     try:
-        size = sum(file.stat().st_size for path in given["corpora"] for file in _files(Path(path)))
+        files = chain.from_iterable(x.iterdir() if x.is_dir() else [x] for x in paths)
+        size = sum(file.stat().st_size for file in files if file.is_file())
     except (OSError, ValueError):
         return None  # which reading them explains
     if not is_remote and size <= IN_MEMORY * psutil.virtual_memory().available:
@@ -146,8 +149,3 @@ def _large_files(given: Mapping[str, Any], options: Mapping[str, Any]) -> Shards
     from reffree.formats.shards import Shards
 
     return Shards.of(given["corpora"], given["input_format"])
-
-
-def _files(path: Path) -> list[Path]:
-    """Return the files of a folder, or the path itself if it is a file."""
-    return [each for each in (path.iterdir() if path.is_dir() else [path]) if each.is_file()]

@@ -9,9 +9,9 @@ import click
 
 from reffree.cli.declaration import read_declaration
 from reffree.cli.derive import derived_command, derived_options, given_options
-from reffree.cli.messages import progress, tell, tell_notes, tell_written
+from reffree.cli.messages import progress, tell, tell_written
 from reffree.cli.options import INPUT_OPTIONS, complete, corpora_argument, files_by_name
-from reffree.cli.output import spare_inputs
+from reffree.cli.output import save_corpus, spare_inputs
 from reffree.cli.reading import check_encoding, input_files, read_corpus, read_vectors
 from reffree.util.atomic import check_writable
 from reffree.util.errors import counted
@@ -72,7 +72,7 @@ def command(
     **given: Any,  # noqa: ANN401  (values of any option)
 ) -> None:
     """Segment a corpus."""
-    from reffree.formats import read_scores, save, write_scores
+    from reffree.formats import read_scores, write_scores
     from reffree.formats.saving import check_target
 
     check_target(target)
@@ -88,23 +88,20 @@ def command(
     corpus = read_corpus(given)
     options["embeddings"] = read_vectors(corpus, given["embeddings"])
 
-    from reffree.encoders.options import EncoderOptions, Encoding
+    from reffree.encoders.options import Encoding
     from reffree.segmenters.gap_scores import boundary_scores
-    from reffree.segmenters.segment import refuse_dropped, segment
+    from reffree.segmenters.segment import segment
 
     kept = ("seed", "embeddings", *Encoding.__annotations__)
     scoring = {name: value for name, value in options.items() if name in kept}
     if save_scores is not None:
-        refuse_dropped(EncoderOptions(**{k: scoring[k] for k in scoring if k not in kept[:2]}))
+        found = boundary_scores(corpus, methods[0], progress=progress, **scoring)
     scores = {name: read_scores(file, corpus, name) for name, file in score_files.items()}
     made = segment(corpus, methods, scores=scores, progress=progress, **options)
     if save_scores is not None:
-        found = boundary_scores(corpus, methods[0], progress=progress, **scoring)
-        write_scores(str(save_scores), found)
+        write_scores(save_scores, found)
         tell_written(save_scores)
-    notes = save(made, target)
-    tell_written(target)
-    tell_notes((*corpus.notes, *notes))
+    save_corpus(made, target, corpus.notes)
     for name in [each for each in made.hypotheses if each not in corpus.hypotheses]:
         n_segments = sum(map(len, made.hypotheses[name]))
         segments, documents = counted(n_segments, "segment"), counted(len(made), "document")
