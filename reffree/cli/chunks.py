@@ -9,10 +9,9 @@ import click
 
 from reffree.cli.declaration import read_declaration
 from reffree.cli.derive import derived_command, derived_options, given_options
+from reffree.cli.files import Output, fail_if, spare_inputs
 from reffree.cli.messages import progress
 from reffree.cli.options import OUTPUT_OPTIONS, TABLE_OPTION, complete
-from reffree.cli.output import Output, fail_if, spare_inputs
-from reffree.cli.reading import check_encoding
 from reffree.cli.score import check_limits, fail_under_option
 
 METRICS = ("placement", "granularity", "expected_pk")
@@ -38,7 +37,6 @@ def command(limits: dict[str, float], **given: Any) -> None:  # noqa: ANN401  (o
     inputs = [*given["texts"], *filter(None, named)]
     check_limits(limits, options.get("metrics", METRICS))
     out = Output(given, inputs, command="chunks")
-    check_encoding(options, options.get("embeddings"))
     if (save := options.get("save_corpus")) is not None:
         if save == "-":
             raise click.UsageError("--save -: standard output is for the scores; name a file.")

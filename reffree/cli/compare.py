@@ -9,10 +9,9 @@ import click
 
 from reffree.cli.declaration import read_declaration
 from reffree.cli.derive import derived_command, derived_options, given_options, run_study
+from reffree.cli.files import Output, fail_if, input_files, read_corpus, read_vectors
 from reffree.cli.messages import progress
 from reffree.cli.options import INPUT_OPTIONS, OUTPUT_OPTIONS, TABLE_OPTION, corpora_argument
-from reffree.cli.output import Output, fail_if
-from reffree.cli.reading import check_encoding, input_files, read_corpus, read_vectors
 
 DECLARATION = read_declaration("reffree.studies.compare", "compare")
 
@@ -39,7 +38,6 @@ def command(baseline: Path | None, **given: Any) -> None:  # noqa: ANN401  (valu
         return
     options = given_options(DECLARATION, given)
     out = Output(given, input_files(given, str(baseline)))
-    check_encoding(options, given["embeddings"])
     corpus = read_corpus(given)
     options["embeddings"] = read_vectors(corpus, given["embeddings"])
     with progress("Loading"):

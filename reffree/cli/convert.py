@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
+from reffree.cli.files import read_corpus
 from reffree.cli.messages import tell, tell_notes
 from reffree.cli.options import READING_OPTIONS, PagedCommand, complete
-from reffree.cli.reading import read_corpus
 from reffree.formats.format import format_names, formats_with_options
 from reffree.util.errors import counted
 

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reffree.cli.derive import encoding_options
+from reffree.cli.files import Output, check_encoding
 from reffree.cli.messages import progress, tell_written
 from reffree.cli.options import OUTPUT_OPTIONS, PagedCommand
-from reffree.cli.output import Output
-from reffree.cli.reading import check_encoding
 from reffree.encoders.options import Encoding
 
 if TYPE_CHECKING:

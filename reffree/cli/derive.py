@@ -11,6 +11,14 @@ import click
 
 from reffree.cli import LazyGroup
 from reffree.cli.declaration import Declaration, Unknown, read_declaration, source_of
+from reffree.cli.files import (
+    Output,
+    check_encoding,
+    input_files,
+    read_corpora,
+    read_corpus,
+    read_vectors,
+)
 from reffree.cli.messages import progress
 from reffree.cli.options import (
     INPUT_OPTIONS,
@@ -23,14 +31,6 @@ from reffree.cli.options import (
     corpora_argument,
     files_by_name,
     option_group,
-)
-from reffree.cli.output import Output
-from reffree.cli.reading import (
-    check_encoding,
-    input_files,
-    read_corpora,
-    read_corpus,
-    read_vectors,
 )
 from reffree.encoders.options import Encoding
 from reffree.studies import STUDIES
@@ -144,7 +144,9 @@ def encoding_options(*names: str) -> Decorator:
 def given_options(declaration: Declaration, given: Mapping[str, Any]) -> dict[str, Any]:
     """Choose the values a user has given; what was not is left to the function's own default."""
     names = {option.name for option in declaration.options}
-    return {k: v for k, v in given.items() if k in names and v not in (None, (), {})}
+    options = {k: v for k, v in given.items() if k in names and v not in (None, (), {})}
+    check_encoding(options, given.get("embeddings"))
+    return options
 
 
 def derived_command(
@@ -198,7 +200,6 @@ def run_study(declaration: Declaration, given: Mapping[str, Any]) -> None:
     named = {name: files for name, files in options.items() if isinstance(files, dict)}
     inputs = input_files(given, *(file for files in named.values() for file in files.values()))
     out = Output(given, inputs, command=declaration.function)
-    check_encoding(options, given["embeddings"])
     if declaration.takes_one:
         corpora: Any = read_corpus(given)
         options["embeddings"] = read_vectors(corpora, given["embeddings"])

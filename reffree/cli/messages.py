@@ -6,15 +6,19 @@ import io
 import logging
 import re
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import click
 
 from reffree.util.errors import shorten, visible
-from reffree.util.progress import ProgressLines
+
+LINE_SECONDS = 10.0
+"""Between two lines that say how far long work is."""
+
+DUE = "reffree.due"
 
 
 def tell(text: str, *, err: bool = False) -> None:
@@ -66,12 +70,19 @@ def log_to_terminal() -> Iterator[None]:
 def progress(stage: str, total: int = 1) -> Iterator[Callable[[int], None]]:
     """Show a bar on standard error if a person is watching it, else a line every some seconds."""
     if not sys.stderr.isatty():
-        # A command's stages share one clock.
         context = click.get_current_context(silent=True)
-        shared = {} if context is None else context.meta
-        lines = shared.setdefault("reffree.lines", ProgressLines(partial(tell, err=True)))
-        with lines(stage, total) as advance:
-            yield advance
+        clock = {} if context is None else context.meta  # one for all stages of a command
+        clock.setdefault(DUE, time.monotonic() + LINE_SECONDS)
+        n_done = 0
+
+        def advance(done: int) -> None:
+            nonlocal n_done
+            n_done += done
+            if time.monotonic() >= clock[DUE]:
+                tell(f"{stage} {n_done:,} of {total:,} ({100 * n_done / total:.0f} %)", err=True)
+                clock[DUE] = time.monotonic() + LINE_SECONDS
+
+        yield advance
         return
     import rich.console
     import rich.progress as bars

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
+from reffree.cli.files import Output
 from reffree.cli.options import PagedCommand, output_options
-from reffree.cli.output import Output
 from reffree.encoders.options import SETTINGS
 
 FORMATS = ("table", "json")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reffree.cli.derive import click_options
+from reffree.cli.files import read_corpus, save_corpus
 from reffree.cli.messages import tell
 from reffree.cli.options import (
     READING_OPTIONS,
@@ -16,8 +17,6 @@ from reffree.cli.options import (
     complete,
     corpora_argument,
 )
-from reffree.cli.output import save_corpus
-from reffree.cli.reading import read_corpus
 from reffree.studies.keywords import SeedOption
 
 if TYPE_CHECKING:

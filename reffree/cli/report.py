@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from reffree.cli.files import Output
 from reffree.cli.messages import tell
 from reffree.cli.options import OUTPUT_OPTIONS, TABLE_OPTION, PagedCommand
-from reffree.cli.output import Output
 from reffree.util.atomic import make_folder, write_file
 from reffree.util.errors import counted
 

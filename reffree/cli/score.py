@@ -12,6 +12,7 @@ import click
 
 from reffree.cli.declaration import read_declaration
 from reffree.cli.derive import derived_command, derived_options, given_options
+from reffree.cli.files import Output, fail_if, input_files, read_corpus, read_vectors
 from reffree.cli.messages import progress
 from reffree.cli.options import (
     INPUT_OPTIONS,
@@ -20,8 +21,6 @@ from reffree.cli.options import (
     SectionOption,
     corpora_argument,
 )
-from reffree.cli.output import Output, fail_if
-from reffree.cli.reading import check_encoding, input_files, read_corpus, read_vectors
 from reffree.util.bounds import check_limit
 from reffree.util.errors import check_documents, shorten
 
@@ -86,7 +85,6 @@ def fail_under_option(help: str) -> Decorator:
 def command(only: tuple[str, ...], limits: dict[str, float], **given: Any) -> None:  # noqa: ANN401
     """Score a corpus, or files that are too large to be in memory."""
     options = given_options(DECLARATION, given)
-    check_encoding(options, given["embeddings"])
     check_limits(limits, options.get("metrics", ()))
     check_limit("null_draws", options.get("null", 0), f"--null {options.get('null')}")
     if only and not (options.get("explain") or options.get("per_document")):

@@ -9,10 +9,9 @@ import click
 
 from reffree.cli.declaration import read_declaration
 from reffree.cli.derive import derived_command, derived_options, given_options
+from reffree.cli.files import input_files, read_corpus, read_vectors, save_corpus, spare_inputs
 from reffree.cli.messages import progress, tell, tell_written
 from reffree.cli.options import INPUT_OPTIONS, complete, corpora_argument, files_by_name
-from reffree.cli.output import save_corpus, spare_inputs
-from reffree.cli.reading import check_encoding, input_files, read_corpus, read_vectors
 from reffree.util.atomic import check_writable
 from reffree.util.errors import counted
 
@@ -81,7 +80,6 @@ def command(
     if save_scores is not None:
         _check_scored(methods, save_scores, target)
     options = given_options(DECLARATION, given)
-    check_encoding(options, given["embeddings"])
     if save_scores is not None and str(save_scores) != "-":
         check_writable(save_scores)
         spare_inputs("--save-scores", save_scores, input_files(given, *score_files.values()))

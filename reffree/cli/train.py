@@ -13,6 +13,7 @@ import click
 from reffree.cli import LazyGroup
 from reffree.cli.declaration import Declaration, read_declaration
 from reffree.cli.derive import derived_command, derived_options, given_options
+from reffree.cli.files import read_corpus, read_vectors
 from reffree.cli.interrupts import INTERRUPTED, end_process
 from reffree.cli.messages import progress, tell, tell_notes
 from reffree.cli.options import (
@@ -21,7 +22,6 @@ from reffree.cli.options import (
     Decorator,
     corpora_argument,
 )
-from reffree.cli.reading import check_encoding, read_corpus, read_vectors
 from reffree.util.atomic import check_new_folder
 from reffree.util.errors import counted
 
@@ -117,7 +117,6 @@ def train(kind: str, declaration: Declaration, given: Mapping[str, Any]) -> None
     from reffree.formats import corpus_names
 
     options = given_options(declaration, given)
-    check_encoding(options, given.get("embeddings"))
     roles = [given["corpora"], given.get("splices", ()), given.get("calibrate", ())]
     if kind == "segmenter":
         corpora: Any = read_corpus(given)

@@ -1,4 +1,4 @@
-"""How results reach the user: format, colour, width, and a file written whole or not at all."""
+"""What commands read, and how results reach the user: format, colour, width, whole files."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from reffree.util.errors import shorten
 
 if TYPE_CHECKING:
     from reffree.data.corpus import Corpus
+    from reffree.encoders.embed import Embeddings
     from reffree.evaluate.result import Result
     from reffree.evaluate.table import ScoreTable
     from reffree.report.grid import OutputFormat
@@ -28,6 +29,61 @@ ENDINGS: dict[str, OutputFormat] = {
 }
 WORSE = 3
 """Exit code of a result that is there, but worse than the user lets pass."""
+
+
+def input_files(given: Mapping[str, Any], *others: str) -> list[str]:
+    """Return every file the user named to read from."""
+    systems = [file for _, file in given.get("system_files", ())]
+    single = [given.get("text"), given.get("embeddings")]
+    return [*given["corpora"], *systems, *others, *(str(file) for file in single if file)]
+
+
+def check_encoding(options: Mapping[str, Any], embeddings: object) -> None:
+    """Refuse an encoder beside the user's vectors; tell the hub's library to stay offline.
+
+    That library reads its setting when it is first imported.
+    """
+    if embeddings is not None and (options.get("encoder") or options.get("encoders")):
+        raise click.UsageError("--embeddings and --encoder exclude each other: keep one.")
+    if options.get("offline"):
+        os.environ["HF_HUB_OFFLINE"] = "1"
+
+
+def read_corpus(given: Mapping[str, Any], *, text_needed: bool = True) -> Corpus:
+    """Read all arguments as one corpus, with the systems of --system."""
+    from reffree.formats import load, read_system
+
+    text, format = given.get("text"), given.get("input_format")
+    if text is None and not text_needed:
+        text = False
+    corpus = load(*given["corpora"], format=format, text=text)
+    for name, file in given.get("system_files", ()):
+        corpus = read_system(file, name, corpus, corpus_format=format)
+    return corpus
+
+
+def read_corpora(given: Mapping[str, Any], *, text_needed: bool = True) -> dict[str, Corpus]:
+    """Read every argument as a corpus of its own, called by its file's name."""
+    from reffree.formats import corpus_names
+
+    named = corpus_names(given["corpora"])
+    for option, flag in (("system_files", "--system"), ("embeddings", "--embeddings")):
+        if len(named) > 1 and given.get(option):
+            raise click.UsageError(f"{flag} with {len(named)} corpora: name one CORPUS.")
+    return {
+        name: read_corpus({**given, "corpora": (path,)}, text_needed=text_needed)
+        for name, path in named.items()
+    }
+
+
+def read_vectors(corpus: Corpus, file: Path | None) -> Embeddings | None:
+    """Read the user's own vectors, if there are any."""
+    if file is None:
+        return None
+    # Torch is imported only once the input is known to be good.
+    from reffree.encoders.embed import from_file
+
+    return from_file(corpus, file)
 
 
 class Output:
