@@ -76,7 +76,7 @@ def invoke_study(name, *arguments):
 
     from reffree.cli.derive import study_command
 
-    command = study_command(f"reffree.studies.papers.{name}", name, name)
+    command = study_command(f"reffree.studies.papers.{name}", name)
     return CliRunner().invoke(command, list(map(str, arguments)))
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import runpy
 import sys
-from collections.abc import Mapping, Sequence
+import traceback
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -38,52 +40,60 @@ COMMANDS = {
     "models": "List encoders: size, licence, speed, what is here.",
     "cache": "List, check, fill and remove cached embeddings.",
 }
-"""Each is ``command`` in the module of its name, with its help in a line, but for the `DERIVED`."""
-
-DERIVED = {"boundaries": "reffree.studies.boundaries"}
-"""Modules of functions from which the command of their name is derived."""
+"""Help of every command in a line; each is ``command`` in the module of its name."""
 
 
 class LazyGroup(click.Group):
-    """Knows its commands' names and one-line helps without importing them."""
+    """Knows its commands' names and one-line helps, and makes each when it is asked for."""
 
-    def listed(self) -> Mapping[str, str]:
-        """Return the commands, in the order a user meets them, with their helps."""
-        return COMMANDS
-
-    def load(self, name: str) -> click.Command:
-        """Import one command."""
-        if name in DERIVED:
-            from reffree.cli.derive import study_command
-
-            return study_command(DERIVED[name], name, name)
-        command: click.Command = importlib.import_module(f"reffree.cli.{name}").command
-        return command
+    def __init__(
+        self,
+        *args: Any,  # noqa: ANN401
+        helps: Mapping[str, str],
+        load: Callable[[str], click.Command],
+        **keywords: Any,  # noqa: ANN401
+    ) -> None:
+        """Take the commands' helps, in the order a user meets them, and what makes one."""
+        super().__init__(*args, **keywords)
+        self.helps, self.load = helps, load
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the commands in the order a user meets them."""
-        return list(self.listed())
+        return list(self.helps)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import one command, if there is one of that name."""
-        return self.load(cmd_name) if cmd_name in self.listed() else None
+        return self.load(cmd_name) if cmd_name in self.helps else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Suggest the nearest command for a misspelt one."""
-        if args and args[0] not in self.listed() and not args[0].startswith("-"):
-            raise click.UsageError(str(UnknownNameError("command", args[0], self.listed())), ctx)
+        if args and args[0] not in self.helps and not args[0].startswith("-"):
+            raise click.UsageError(str(UnknownNameError("command", args[0], self.helps)), ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""
         with formatter.section("Commands"):
-            formatter.write_dl(list(self.listed().items()))
+            formatter.write_dl(list(self.helps.items()))
+
+
+def _load(name: str) -> click.Command:
+    """Import one command, or derive it from its function."""
+    if name in ("study", "boundaries"):
+        from reffree.cli.derive import study_command, study_group
+
+        is_group = name == "study"
+        return study_group() if is_group else study_command(f"reffree.studies.{name}", name)
+    command: click.Command = importlib.import_module(f"reffree.cli.{name}").command
+    return command
 
 
 @click.group(
     cls=LazyGroup,
+    helps=COMMANDS,
+    load=_load,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.version_option(package_name="reffree", message="reffree %(version)s")
@@ -98,24 +108,17 @@ class LazyGroup(click.Group):
 def cli(plugins: tuple[str, ...]) -> None:
     """Score any text segmentation without gold labels, in the embedding space."""
     for file in plugins:
-        _run_plugin(file)
-
-
-def _run_plugin(file: str) -> None:
-    """Run a user's file, once, for what it registers."""
-    import runpy
-
-    try:
-        runpy.run_path(file)
-    except ReffreeError:
-        raise
-    except Exception as error:
-        raise InputError(
-            f"{type(error).__name__} ({first_line(error)})",
-            expected="a Python file that runs and registers metrics",
-            remedy="correct it there",
-            place=Place(file=file),
-        ) from error
+        try:
+            runpy.run_path(file)
+        except ReffreeError:
+            raise
+        except Exception as error:
+            raise InputError(
+                f"{type(error).__name__} ({first_line(error)})",
+                expected="a Python file that runs and registers metrics",
+                remedy="correct it there",
+                place=Place(file=file),
+            ) from error
 
 
 def main(args: Sequence[str] | None = None) -> Any:  # noqa: ANN401  (click's own signature)
@@ -144,15 +147,8 @@ def main(args: Sequence[str] | None = None) -> Any:  # noqa: ANN401  (click's ow
         sys.stdout = None
         sys.exit(1)
     except OSError as error:
-        if not _is_of_stdout(error):
+        *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+        if frame.f_globals.get("__name__") != "click.utils":  # which could not write a line
             raise
         tell(f"reffree: error: {lost_output(error)}", err=True)
         sys.exit(1)
-
-
-def _is_of_stdout(error: OSError) -> bool:
-    """Whether it was click that could not write a line, rather than anything of a file."""
-    frame = error.__traceback__
-    while frame is not None and frame.tb_next is not None:
-        frame = frame.tb_next
-    return frame is not None and frame.tb_frame.f_globals.get("__name__") == "click.utils"

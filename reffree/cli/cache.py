@@ -10,14 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reffree.cli.derive import encoding_options
-from reffree.cli.help_page import PagedCommand
+from reffree.cli.files import check_encoding, read_corpus
 from reffree.cli.messages import progress, tell, tell_notes
-from reffree.cli.reading import (
-    READING_OPTIONS,
-    check_encoding,
-    corpora_argument,
-    read_corpus,
-)
+from reffree.cli.options import READING_OPTIONS, PagedCommand, corpora_argument
 from reffree.encoders.options import EncoderOptions
 from reffree.util.atomic import cache_folder
 from reffree.util.errors import CacheError, EncoderError, counted

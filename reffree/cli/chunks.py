@@ -7,13 +7,11 @@ from typing import Any
 
 import click
 
-from reffree.cli.completion import complete
 from reffree.cli.declaration import read_declaration
-from reffree.cli.derive import derived_options, given_options
-from reffree.cli.help_page import PagedCommand
-from reffree.cli.messages import progress, waiting
-from reffree.cli.output import Output, fail_if, spare_inputs
-from reffree.cli.reading import OUTPUT_OPTIONS, TABLE_OPTION, check_encoding, files_by_name
+from reffree.cli.derive import derived_command, derived_options, given_options
+from reffree.cli.files import Output, fail_if, spare_inputs
+from reffree.cli.messages import progress
+from reffree.cli.options import OUTPUT_OPTIONS, TABLE_OPTION, complete
 from reffree.cli.score import check_limits, fail_under_option
 
 METRICS = ("placement", "granularity", "expected_pk")
@@ -22,33 +20,30 @@ METRICS = ("placement", "granularity", "expected_pk")
 DECLARATION = read_declaration("reffree.studies.chunks", "chunks")
 
 
-@click.command(name="chunks", cls=PagedCommand, help=DECLARATION.help)
-@click.argument(
-    "texts", nargs=-1, required=True, metavar="TEXT...", shell_complete=complete("files")
+@derived_command(
+    DECLARATION,
+    click.argument(
+        "texts", nargs=-1, required=True, metavar="TEXT...", shell_complete=complete("files")
+    ),
+    derived_options(DECLARATION),
+    fail_under_option("Exit with 3 where a chunker is worse; may be repeated."),
+    OUTPUT_OPTIONS,
+    TABLE_OPTION,
 )
-@derived_options(DECLARATION)
-@fail_under_option("Exit with 3 where a chunker is worse; may be repeated.")
-@OUTPUT_OPTIONS
-@TABLE_OPTION
 def command(limits: dict[str, float], **given: Any) -> None:  # noqa: ANN401  (of any option)
     """Chunk the texts, move boundaries to units, score."""
     options = given_options(DECLARATION, given)
-    if "systems" in options:
-        options["systems"] = files_by_name(options["systems"], "--system")
     named = [*options.get("systems", {}).values(), options.get("embeddings")]
     inputs = [*given["texts"], *filter(None, named)]
     check_limits(limits, options.get("metrics", METRICS))
-    out = Output.of(given["output_format"], given["output"], inputs, command="chunks")
-    check_encoding(options, options.get("embeddings"))
+    out = Output(given, inputs, command="chunks")
     if (save := options.get("save_corpus")) is not None:
         if save == "-":
             raise click.UsageError("--save -: standard output is for the scores; name a file.")
         if Path(save) == out.path:
             raise click.UsageError(f"--save {save}: this is also -o; choose another file.")
         spare_inputs("--save", Path(save), inputs)
-    with waiting("Loading"):
-        chunks = DECLARATION.load()
     texts = [text if text == "-" else Path(text) for text in given["texts"]]
-    result = chunks(texts, progress=progress, fail_under=limits, **options)
-    out.show(result, given["table"])
+    result = DECLARATION.load()(texts, progress=progress, fail_under=limits, **options)
+    out.show(result)
     fail_if(result.settings["worse"])

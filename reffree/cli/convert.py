@@ -7,48 +7,33 @@ from typing import Any
 
 import click
 
-from reffree.cli.completion import complete
-from reffree.cli.help_page import PagedCommand
+from reffree.cli.files import read_corpus
 from reffree.cli.messages import tell, tell_notes
-from reffree.cli.reading import READING_OPTIONS, read_corpus
+from reffree.cli.options import READING_OPTIONS, PagedCommand, complete
 from reffree.formats.format import format_names, formats_with_options
 from reffree.util.errors import counted
 
-
-def _listing() -> str:
-    """Formats that have options, for the help."""
-    lines = [each.replace(",", ", ") for each in formats_with_options()]  # to break lines there
-    filled = [textwrap.fill(x, 78, initial_indent="  ", subsequent_indent="    ") for x in lines]
-    return "\n".join(filled).replace(", ", ",")
-
-
-def _names() -> str:
-    """All formats, for the help."""
-    return textwrap.indent(
-        textwrap.fill(", ".join(format_names()), 76, break_on_hyphens=False), "  "
-    )
-
-
-@click.command(
-    name="convert",
-    cls=PagedCommand,
-    epilog=f"\b\nFormats:\n{_names()}\n\n\b\nThose with options, and their defaults:\n{_listing()}",
+_OPTIONS = [each.replace(",", ", ") for each in formats_with_options()]  # to break lines there
+_HELP = (
+    "\b\nFormats:\n"
+    + textwrap.indent(textwrap.fill(", ".join(format_names()), 76, break_on_hyphens=False), "  ")
+    + "\n\n\b\nThose with options, and their defaults:\n"
+    + "\n".join(
+        textwrap.fill(each, 78, initial_indent="  ", subsequent_indent="    ") for each in _OPTIONS
+    ).replace(", ", ",")
 )
+
+
+@click.command(name="convert", cls=PagedCommand, epilog=_HELP)
 @click.argument("source", metavar="IN", shell_complete=complete("files"))
 @click.argument("target", metavar="OUT", shell_complete=complete("files"))
 @click.option(
-    "--to",
-    "target_format",
+    *("--to", "target_format"),
     type=click.Choice(format_names(writable=True)),
     help="Format of OUT, where its name does not tell.",
 )
 @READING_OPTIONS
-def command(
-    source: str,
-    target: str,
-    target_format: str | None,
-    **given: Any,  # noqa: ANN401
-) -> None:
+def command(source: str, target: str, **given: Any) -> None:  # noqa: ANN401
     """Convert a corpus between formats.
 
     IN is read by name and content (- is standard input), OUT is written by name: .jsonl, .tsv,
@@ -57,8 +42,7 @@ def command(
     from reffree.formats import save
 
     corpus = read_corpus({**given, "corpora": (source,)})
-    left_out = save(corpus, target, format=target_format)
+    left_out = save(corpus, target, format=given["target_format"])
     tell_notes((*corpus.notes, *left_out))
-    tell(
-        f"{target}: {counted(len(corpus), 'document')}, {counted(corpus.n_units, 'unit')}", err=True
-    )
+    documents, units = counted(len(corpus), "document"), counted(corpus.n_units, "unit")
+    tell(f"{target}: {documents}, {units}", err=True)

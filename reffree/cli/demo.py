@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reffree.cli.derive import encoding_options
-from reffree.cli.help_page import PagedCommand
-from reffree.cli.messages import progress, tell_written, waiting
-from reffree.cli.output import Output
-from reffree.cli.reading import OUTPUT_OPTIONS, check_encoding
+from reffree.cli.files import Output, check_encoding
+from reffree.cli.messages import progress, tell_written
+from reffree.cli.options import OUTPUT_OPTIONS, PagedCommand
+from reffree.encoders.options import Encoding
 
 if TYPE_CHECKING:
     from reffree.data.corpus import Corpus
@@ -47,34 +47,24 @@ ADVICE = "Keep a random segmentation in your tables: where it does as well, a me
 )
 @encoding_options()
 @OUTPUT_OPTIONS
-def command(
-    save: Path | None,
-    output_format: str | None,
-    output: Path | None,
-    **encoding: Any,  # noqa: ANN401  (values of options)
-) -> None:
+def command(save: Path | None, **given: Any) -> None:  # noqa: ANN401  (values of options)
     """Score the corpus that ships with reffree: 12 short documents, six segmentations of each."""
     if save is not None:
         _save(save)
         tell_written(save)
         return
-    out = Output.of(output_format, output, command="score")
-    encoding = {name: value for name, value in encoding.items() if value not in (None, ())}
+    out = Output(given, command="score")
+    encoding = {k: given[k] for k in Encoding.__annotations__ if given.get(k) not in (None, ())}
     check_encoding(encoding, None)
 
-    with waiting("Loading"):
+    with progress("Loading"):
         from reffree.evaluate.score import score
 
-    table = score(
-        _corpus(),
-        metrics=METRICS,
-        null=DRAWS,
-        progress=progress,
-        **encoding,
-    )
+    table = score(_corpus(), metrics=METRICS, null=DRAWS, progress=progress, **encoding)
     if out.format not in ("json", "csv"):
         table = table.sorted_by("expected_pk")
-    out.show(table, after=_advice(table, out.width))
+    said = [SCALE, GOLD_FIRST if _shows_the_damage(table) else GOLD_UNSEEN, ADVICE]
+    out.show(table, after=f"\n{textwrap.fill(' '.join(said), out.width or 100)}\n")
 
 
 def _corpus() -> Corpus:
@@ -99,12 +89,6 @@ def _save(path: Path) -> None:
             write_file(path, ["\n\n".join(" ".join(each.units) for each in _corpus()), "\n"])
         case _:
             raise click.UsageError(f"--save {path}: expected a .jsonl or a .txt file.")
-
-
-def _advice(table: ScoreTable, width: int | None) -> str:
-    """Say three sentences below the table; the second depends on what the table shows."""
-    sentences = [SCALE, GOLD_FIRST if _shows_the_damage(table) else GOLD_UNSEEN, ADVICE]
-    return f"\n{textwrap.fill(' '.join(sentences), width or 100)}\n"
 
 
 def _shows_the_damage(table: ScoreTable) -> bool:

@@ -3,76 +3,85 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import click
 
-from reffree.cli.completion import complete
-from reffree.cli.declaration import Declaration, Unknown, read_declaration
-from reffree.cli.help_page import PagedCommand, SectionOption
-from reffree.cli.messages import progress, waiting
-from reffree.cli.output import Output
-from reffree.cli.reading import (
-    INPUT_OPTIONS,
-    OUTPUT_OPTIONS,
-    TABLE_OPTION,
-    Decorator,
+from reffree.cli import LazyGroup
+from reffree.cli.declaration import Declaration, Unknown, read_declaration, source_of
+from reffree.cli.files import (
+    Output,
     check_encoding,
-    corpora_argument,
-    files_by_name,
     input_files,
-    option_group,
     read_corpora,
     read_corpus,
     read_vectors,
 )
+from reffree.cli.messages import progress
+from reffree.cli.options import (
+    INPUT_OPTIONS,
+    OUTPUT_OPTIONS,
+    TABLE_OPTION,
+    Decorator,
+    PagedCommand,
+    SectionOption,
+    complete,
+    corpora_argument,
+    files_by_name,
+    option_group,
+)
 from reffree.encoders.options import Encoding
+from reffree.studies import STUDIES
 from reffree.studies.keywords import EncodersOption
-from reffree.util.bounds import bounds_in
-from reffree.util.declare import MISSING, OptionOf, option_in
+from reffree.util.bounds import Bounds, beside
+from reffree.util.declare import MISSING, OptionOf, choose_options
 
 ENCODER = ("encoder", "encoders", "drop", "device", "offline", "cache")
 """Options that every command that encodes has."""
 
 
-def plain_type(hint: object) -> tuple[Any, bool]:
-    """Return a type without what stands beside it and without None, and whether it may be None."""
+def plain_type(hint: object) -> Any:  # noqa: ANN401  (a type, or several)
+    """Return a type without what stands beside it and without None."""
     if get_origin(hint) is Annotated:
         hint = get_args(hint)[0]
     if get_origin(hint) in (Union, types.UnionType):
         kinds = [kind for kind in get_args(hint) if kind is not types.NoneType]
-        lists = [kind for kind in kinds if _is_list(kind)]  # as of one name or several
-        one = (lists or kinds)[0] if lists or len(kinds) == 1 else None
-        return (tuple(kinds) if one is None else plain_type(one)[0]), True
-    return hint, False
+        lists = [kind for kind in kinds if _is_a(Sequence, kind)]  # as of one name or several
+        return plain_type((lists or kinds)[0]) if lists or len(kinds) == 1 else tuple(kinds)
+    return hint
+
+
+def _is_a(kind: type, hint: object) -> bool:
+    """Whether a type is such a collection, of something."""
+    origin = get_origin(hint)
+    return isinstance(origin, type) and issubclass(origin, kind)
 
 
 def click_option(option: OptionOf) -> Decorator:
     """Make click's option of one of a function's."""
-    kind, _ = plain_type(option.hint)
-    own = option.option
+    kind, own = plain_type(option.hint), option.option
     flags = (own.flag or f"--{option.name.replace('_', '-')}").split("/")
     section = "Encoder" if option.name in ENCODER else "Run" if option.name == "seed" else "Options"
     keywords: dict[str, Any] = {"section": section, "metavar": own.metavar, "cls": SectionOption}
-    origin = get_origin(kind)
     if kind is bool:
         keywords |= {"is_flag": True, "flag_value": not option.default, "default": None}
-    elif origin is Literal:
+    elif get_origin(kind) is Literal:
         keywords["type"] = click.Choice(get_args(kind))
-    elif _is_list(kind):
-        inner, _ = plain_type(get_args(kind)[0])
+    elif _is_a(Sequence, kind):
+        inner = plain_type(get_args(kind)[0])
         if inner in (int, float) or isinstance(inner, tuple):
             keywords |= {"callback": _read_numbers, "metavar": own.metavar or "N,N,…"}
         else:
             keywords["multiple"] = True
             if get_origin(inner) is Literal:
                 keywords["type"] = click.Choice(get_args(inner))
-    elif _is_mapping(kind):
-        keywords |= {"multiple": True, "metavar": own.metavar or "NAME=FILE"}
+    elif _is_a(Mapping, kind):
+        keywords |= {"multiple": True, "callback": files_by_name}
+        keywords["metavar"] = own.metavar or "NAME=FILE"
     elif kind is int:
-        bounds = bounds_in(option.hint)
+        bounds = beside(option.hint, Bounds)
         keywords["type"] = click.IntRange(bounds.least, bounds.most) if bounds else int
     elif kind in (float, Path):
         keywords["type"] = float if kind is float else click.Path(path_type=Path)
@@ -82,25 +91,14 @@ def click_option(option: OptionOf) -> Decorator:
     return click.option(*flags, option.name, help=help, **keywords)
 
 
-def _is_list(kind: object) -> bool:
-    origin = get_origin(kind)
-    return isinstance(origin, type) and issubclass(origin, Sequence) and origin is not str
-
-
-def _is_mapping(kind: object) -> bool:
-    origin = get_origin(kind)
-    return isinstance(origin, type) and issubclass(origin, Mapping)
-
-
 def _default_words(option: OptionOf) -> str:
     """Say the default, in the option's words or as it is."""
-    default = option.option.default
-    if default is None and not isinstance(option.default, Unknown | bool | types.NoneType):
-        value = option.default
-        if value is not MISSING and value != ():
-            many = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
-            default = ", ".join(f"{one:g}" if isinstance(one, float) else str(one) for one in many)
-    return "" if default is None else f"  [default: {default}]"
+    words, value = option.option.default, option.default
+    is_said = value is MISSING or value == () or isinstance(value, Unknown | bool | None)
+    if words is None and not is_said:
+        many = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+        words = ", ".join(f"{one:g}" if isinstance(one, float) else str(one) for one in many)
+    return "" if words is None else f"  [default: {words}]"
 
 
 def _read_numbers(
@@ -120,14 +118,19 @@ def _read_numbers(
         ) from None
 
 
-def derived_options(declaration: Declaration, *without: str) -> Decorator:
-    """Return one decorator with the options that the command line has, but for some.
+def click_options(found: Iterable[tuple[str, Any, Any]]) -> Decorator:
+    """Make click's options of those among keywords with types and defaults."""
+    return option_group(*map(click_option, choose_options(found)))
+
+
+def derived_options(declaration: Declaration) -> Decorator:
+    """Return one decorator with the options that the command line has.
 
     Of two with one flag the function's own goes before the one it shares with others.
     """
     shown: dict[str, OptionOf] = {}
     for each in declaration.options:
-        if each.option.cli and each.name not in without:
+        if each.option.cli:
             shown.setdefault(each.option.flag or f"--{each.name}", each)
     return option_group(*map(click_option, shown.values()))
 
@@ -135,33 +138,56 @@ def derived_options(declaration: Declaration, *without: str) -> Decorator:
 def encoding_options(*names: str) -> Decorator:
     """Return the options of how texts become vectors: those named, or all."""
     hints = {**get_type_hints(Encoding, include_extras=True), "encoders": EncodersOption}
-    found = [(name, hints[name]) for name in names or Encoding.__annotations__]
-    return option_group(
-        *(click_option(OptionOf(name, h, None, o)) for name, h in found if (o := option_in(h)))
-    )
+    return click_options((name, hints[name], None) for name in names or Encoding.__annotations__)
 
 
 def given_options(declaration: Declaration, given: Mapping[str, Any]) -> dict[str, Any]:
     """Choose the values a user has given; what was not is left to the function's own default."""
     names = {option.name for option in declaration.options}
-    return {k: v for k, v in given.items() if k in names and v is not None and v != ()}
+    options = {k: v for k, v in given.items() if k in names and v not in (None, (), {})}
+    check_encoding(options, given.get("embeddings"))
+    return options
 
 
-def study_command(module: str, name: str, function: str) -> click.Command:
+def derived_command(
+    declaration: Declaration, *options: Decorator, name: str = "", help: str = ""
+) -> Callable[[Callable[..., None]], click.Command]:
+    """Make the command of a function from what it does with the values of these options."""
+    decorate = option_group(*options)
+    words = {"name": name or declaration.function, "help": help or declaration.help}
+    return lambda run: click.command(cls=PagedCommand, **words)(decorate(run))
+
+
+def study_command(module: str, function: str) -> click.Command:
     """Make the command of a function from a corpus, or from corpora by name, to a result."""
     declaration = read_declaration(module, function)
 
-    def run(**given: Any) -> None:  # noqa: ANN401  (values of any option)
-        run_study(declaration, given)
-
-    decorate = option_group(
+    @derived_command(
+        declaration,
         corpora_argument(required=declaration.needs_corpora),
         derived_options(declaration),
         INPUT_OPTIONS,
         OUTPUT_OPTIONS,
         TABLE_OPTION,
     )
-    return click.command(name=name, cls=PagedCommand, help=declaration.help)(decorate(run))
+    def command(**given: Any) -> None:  # noqa: ANN401  (values of any option)
+        run_study(declaration, given)
+
+    return command
+
+
+def study_group() -> LazyGroup:
+    """Make the command that has a command for every study."""
+    return LazyGroup(
+        "study",
+        help="Run one study: corpora in, tables, charts and a sentence or two out.\n\nEvery CORPUS "
+        "is a corpus of its own. A file of several studies is run by reffree run.",
+        helps={
+            name: source_of(module).split('"""', 2)[1].strip().splitlines()[0]
+            for name, module in STUDIES.items()
+        },
+        load=lambda name: study_command(STUDIES[name], name),
+    )
 
 
 def run_study(declaration: Declaration, given: Mapping[str, Any]) -> None:
@@ -171,15 +197,9 @@ def run_study(declaration: Declaration, given: Mapping[str, Any]) -> None:
     function takes only one.
     """
     options = given_options(declaration, given)
-    named = {
-        each.name: files_by_name(options.pop(each.name), f"--{each.name}")
-        for each in declaration.options
-        if each.name in options and _is_mapping(plain_type(each.hint)[0])
-    }
-    beside = [file for files in named.values() for file in files.values()]
-    command, inputs = declaration.function, input_files(given, *beside)
-    out = Output.of(given["output_format"], given["output"], inputs, command=command)
-    check_encoding(options, given["embeddings"])
+    named = {name: files for name, files in options.items() if isinstance(files, dict)}
+    inputs = input_files(given, *(file for files in named.values() for file in files.values()))
+    out = Output(given, inputs, command=declaration.function)
     if declaration.takes_one:
         corpora: Any = read_corpus(given)
         options["embeddings"] = read_vectors(corpora, given["embeddings"])
@@ -193,6 +213,4 @@ def run_study(declaration: Declaration, given: Mapping[str, Any]) -> None:
         options |= {name: dict.fromkeys(corpora, files) for name, files in named.items()}
         if (file := given["embeddings"]) is not None:
             options["embeddings"] = {name: read_vectors(c, file) for name, c in corpora.items()}
-    with waiting("Loading"):
-        function = declaration.load()
-    out.show(function(corpora, progress=progress, **options), given["table"])
+    out.show(declaration.load()(corpora, progress=progress, **options))

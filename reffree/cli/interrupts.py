@@ -33,6 +33,14 @@ INTERRUPTED = 130
 MESSAGE = "reffree: interrupted; run it again to go on from what the cache holds."
 
 
+def end_process(code: int) -> None:
+    """End the process at once, but for what is to be written."""
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        with suppress(OSError, ValueError):  # closed, or nobody reads it any more
+            stream.flush()
+    os._exit(code)
+
+
 class Interrupts:
     """A context around a command that has the process for itself; the process ends with it."""
 
@@ -83,10 +91,7 @@ class Interrupts:
         """
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         if self._is_heard.is_set():
-            for stream in filter(None, (sys.stdout, sys.stderr)):
-                with suppress(OSError, ValueError):  # closed, or nobody reads it any more
-                    stream.flush()
-            os._exit(INTERRUPTED)
+            end_process(INTERRUPTED)
 
     def _watch(self) -> None:
         """End the process if it does not end by itself; other signals than SIGINT are not ours."""

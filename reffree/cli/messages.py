@@ -6,15 +6,19 @@ import io
 import logging
 import re
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import click
 
 from reffree.util.errors import shorten, visible
-from reffree.util.progress import ProgressLines
+
+LINE_SECONDS = 10.0
+"""Between two lines that say how far long work is."""
+
+DUE = "reffree.due"
 
 
 def tell(text: str, *, err: bool = False) -> None:
@@ -49,58 +53,47 @@ class _LogHandler(logging.Handler):
 
 @contextmanager
 def log_to_terminal() -> Iterator[None]:
-    """Within it, say on standard error, once, what the package logs as a warning or worse.
-
-    A person who is watching is also told why nothing seems to happen.
-    """
-    logger, compiling = logging.getLogger("reffree"), logging.getLogger("reffree.util.compiling")
+    """Within it, say on standard error, once, what the package logs as a warning or worse."""
+    logger = logging.getLogger("reffree")
     if any(isinstance(each, _LogHandler) for each in logger.handlers):
         yield
         return
     handler = _LogHandler()
     logger.addHandler(handler)
-    before = compiling.level
-    compiling.setLevel(logging.INFO if sys.stderr.isatty() else logging.WARNING)
     try:
         yield
     finally:
-        compiling.setLevel(before)
         logger.removeHandler(handler)
 
 
 @contextmanager
-def waiting(stage: str) -> Iterator[None]:
-    """Name on standard error what is under way, if a person is watching it."""
-    with progress(stage, 1):
-        yield
-
-
-@contextmanager
-def progress(stage: str, total: int) -> Iterator[Callable[[int], None]]:
+def progress(stage: str, total: int = 1) -> Iterator[Callable[[int], None]]:
     """Show a bar on standard error if a person is watching it, else a line every some seconds."""
     if not sys.stderr.isatty():
-        # A command's stages share one clock.
         context = click.get_current_context(silent=True)
-        shared = {} if context is None else context.meta
-        lines = shared.setdefault("reffree.lines", ProgressLines(partial(tell, err=True)))
-        with lines(stage, total) as advance:
-            yield advance
+        clock = {} if context is None else context.meta  # one for all stages of a command
+        clock.setdefault(DUE, time.monotonic() + LINE_SECONDS)
+        n_done = 0
+
+        def advance(done: int) -> None:
+            nonlocal n_done
+            n_done += done
+            if time.monotonic() >= clock[DUE]:
+                tell(f"{stage} {n_done:,} of {total:,} ({100 * n_done / total:.0f} %)", err=True)
+                clock[DUE] = time.monotonic() + LINE_SECONDS
+
+        yield advance
         return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+    import rich.console
+    import rich.progress as bars
 
     columns = (
-        TextColumn("{task.description:<9}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
+        bars.TextColumn("{task.description:<9}"),
+        bars.BarColumn(),
+        bars.MofNCompleteColumn(),
+        bars.TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task(stage, total=total)
-        yield lambda done: bars.advance(task, done)
+    console = rich.console.Console(stderr=True)
+    with bars.Progress(*columns, console=console, transient=True) as shown:
+        task = shown.add_task(stage, total=total)
+        yield lambda done: shown.advance(task, done)

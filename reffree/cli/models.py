@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
-from reffree.cli.help_page import PagedCommand
-from reffree.cli.output import Output
-from reffree.cli.reading import output_options
+from reffree.cli.files import Output
+from reffree.cli.options import PagedCommand, output_options
 from reffree.encoders.options import SETTINGS
 
+FORMATS = ("table", "json")
 HEADER = (
     *("alias", "model", "loader", "licence", "languages", "offline"),
     *("dimension", "parameters", "size", "units/s"),
@@ -32,15 +31,15 @@ class WithSettings(PagedCommand):
 
 
 @click.command(name="models", cls=WithSettings)
-@output_options(("table", "json"))
-def command(output_format: str | None, output: Path | None) -> None:
+@output_options(FORMATS)
+def command(**given: Any) -> None:  # noqa: ANN401
     """List the encoders with short names.
 
     Offline says whether a model is on this disk, from an installed package or the hub's cache;
     nothing is connected to. The JSON lists all languages that a model was made for, and names the
     machine that speeds were measured on.
     """
-    out = Output.of(output_format, output)
+    out = Output(given, formats=FORMATS)
 
     from reffree.encoders.models import catalogue
 

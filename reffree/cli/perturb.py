@@ -7,10 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reffree.cli.completion import complete
-from reffree.cli.help_page import PagedCommand, SectionOption
-from reffree.cli.messages import tell, tell_notes, tell_written
-from reffree.cli.reading import READING_OPTIONS, SEED_OPTION, corpora_argument, read_corpus
+from reffree.cli.derive import click_options
+from reffree.cli.files import read_corpus, save_corpus
+from reffree.cli.messages import tell
+from reffree.cli.options import (
+    READING_OPTIONS,
+    PagedCommand,
+    SectionOption,
+    complete,
+    corpora_argument,
+)
+from reffree.studies.keywords import SeedOption
 
 if TYPE_CHECKING:
     from reffree.data.perturbation import EditCounts
@@ -34,10 +41,9 @@ if TYPE_CHECKING:
     "--source", default="gold", show_default=True, help="The system to perturb.", metavar="NAME"
 )
 @READING_OPTIONS
-@SEED_OPTION
+@click_options([("seed", SeedOption, 0)])
 @click.option(
-    "-o",
-    "--output",
+    *("-o", "--output"),
     cls=SectionOption,
     section="Output",
     type=Path,
@@ -52,7 +58,6 @@ def command(perturbations: tuple[str, ...], **given: Any) -> None:  # noqa: ANN4
     metrics notice ever stronger perturbations: reffree study perturb.
     """
     from reffree.data.perturbation import parse_perturbation, perturb
-    from reffree.formats import save
     from reffree.formats.saving import check_target
     from reffree.metrics.gold.agreement import with_central_gold
 
@@ -63,16 +68,14 @@ def command(perturbations: tuple[str, ...], **given: Any) -> None:  # noqa: ANN4
     made = corpus
     lines = []
     for perturbation in parsed:
-        system = perturb(source, perturbation, given["seed"], given["source"])
+        system = perturb(source, perturbation, given["seed"] or 0, given["source"])
         ids = [document.id for document in corpus.documents]
         made = made.with_system(system.name, dict(zip(ids, system.segmentations, strict=True)))
         done = _list_edits(system.done, ("removed", "inserted", "moved"))
         undone = _list_edits(system.not_done, ("to remove", "to insert", "to move"))
         rest = f"; not possible: {undone}" if undone else ""
         lines.append(f"{system.name}: {done or 'nothing done'}{rest}")
-    notes = save(made, given["output"])
-    tell_written(given["output"])
-    tell_notes((*source.notes, *notes))
+    save_corpus(made, given["output"], source.notes)
     for line in lines:
         tell(line, err=True)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from reffree.cli.help_page import PagedCommand
+from reffree.cli.files import Output
 from reffree.cli.messages import tell
-from reffree.cli.output import Output
-from reffree.cli.reading import OUTPUT_OPTIONS, TABLE_OPTION
+from reffree.cli.options import OUTPUT_OPTIONS, TABLE_OPTION, PagedCommand
 from reffree.util.atomic import make_folder, write_file
 from reffree.util.errors import counted
 
@@ -45,12 +44,10 @@ if TYPE_CHECKING:
 @TABLE_OPTION
 def command(
     results: Path,
-    output: Path | None,
-    output_format: str | None,
-    table: str | None,
     charts: Path | None,
     chart_format: FileFormat,
     choose: tuple[str, ...],
+    **given: Any,  # noqa: ANN401
 ) -> None:
     """Show a study's results: one self-contained page, tables, charts for papers.
 
@@ -65,16 +62,16 @@ def command(
         name, _, picks[name] = text.partition("=")
         if not (name and picks[name]):
             raise click.UsageError(f"--choose {text}: expected NAME=VALUE, such as metric=arp_cos.")
-    out = Output.of(output_format, output, [str(results)])
-    if table is not None and out.format in ("html", "json"):
+    out = Output(given, [str(results)])
+    if out.table is not None and out.format in ("html", "json"):
         raise click.UsageError("--table is for table, csv, md and latex.")
 
     from reffree.evaluate.result import load_result
     from reffree.report.charts import charts_of, require_drawing
 
     result = load_result(results)
-    if output is not None or output_format is not None or charts is None:
-        out.show(result, table)
+    if charts is None or given["output"] is not None or given["output_format"] is not None:
+        out.show(result)
     if charts is not None:
         drawn = charts_of(result)
         make_folder(charts)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reffree.cli.help_page import PagedCommand
 from reffree.cli.messages import progress, tell, tell_notes
-from reffree.cli.reading import files_by_name
+from reffree.cli.options import PagedCommand, files_by_name
 from reffree.util.atomic import write_file
+from reffree.util.progress import Timed
 
 if TYPE_CHECKING:
     from reffree.studies.run import Finished
@@ -42,6 +42,7 @@ def _list_configs(ctx: click.Context, param: click.Parameter, is_wanted: bool) -
     "corpora",
     multiple=True,
     metavar="NAME=FILE",
+    callback=files_by_name,
     help="A corpus in place of those the file names; may be repeated.",
 )
 @click.option(
@@ -51,7 +52,7 @@ def _list_configs(ctx: click.Context, param: click.Parameter, is_wanted: bool) -
     help="Folder of the results.  [default: results/NAME, by the file's name field]",
 )
 @click.option("--fresh", is_flag=True, help="Run finished steps again.")
-def command(config: str, corpora: tuple[str, ...], output: Path | None, fresh: bool) -> None:
+def command(config: str, corpora: dict[str, str], output: Path | None, fresh: bool) -> None:
     """Run the studies of a YAML file and write results, tables and pages into a folder.
 
     CONFIG is such a file, or one of --list by its name: reffree run arp-tables. Every field is
@@ -60,18 +61,24 @@ def command(config: str, corpora: tuple[str, ...], output: Path | None, fresh: b
     """
     from reffree.studies.config import find_config, load_config
 
-    loaded = load_config(find_config(config), files_by_name(corpora, "--corpus") or None)
+    loaded = load_config(find_config(config), corpora or None)
     folder = output or Path("results") / loaded.name
 
     from reffree.report.render import render
     from reffree.studies.run import run_config
-    from reffree.util.progress import Timed
 
     timed = Timed(progress)
 
     def tell_step(finished: Finished) -> None:
-        """Write the tables and the page of a step, and say what it found."""
-        _write_beside(finished)
+        """Write a step's tables, and its page where charts can be drawn; say what it found."""
+        write_file(finished.path.with_suffix(".md"), [render(finished.result, "md")])
+        try:
+            import reffree.report.charts.drawing  # noqa: F401
+        except ModuleNotFoundError as error:
+            remedy = "run python -m pip install 'reffree[report]', then reffree report"
+            tell_notes([f"no pages: found no package {error.name}; {remedy}"])
+        else:
+            write_file(finished.path.with_suffix(".html"), [render(finished.result, "html")])
         state = timed.summary() if finished.is_new else "already there"
         tell(f"{finished.path}: {state}", err=True)
         tell(" ".join(finished.result.verdict))
@@ -91,17 +98,3 @@ def command(config: str, corpora: tuple[str, ...], output: Path | None, fresh: b
     pages = {name for name, _, _ in steps if (folder / f"{name}.html").is_file()}
     write_file(folder / "index.html", [render_index(loaded.name, steps, pages)])
     tell(f"results in {folder}; start with {folder / 'index.html'}", err=True)
-
-
-def _write_beside(finished: Finished) -> None:
-    """Write a step's tables as markdown, and its page where charts can be drawn."""
-    from reffree.report.render import render
-
-    write_file(finished.path.with_suffix(".md"), [render(finished.result, "md")])
-    try:
-        import reffree.report.charts.drawing  # noqa: F401
-    except ModuleNotFoundError as error:
-        remedy = "run python -m pip install 'reffree[report]', then reffree report"
-        tell_notes([f"no pages: found no package {error.name}; {remedy}"])
-        return
-    write_file(finished.path.with_suffix(".html"), [render(finished.result, "html")])

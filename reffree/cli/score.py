@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from reffree.cli.declaration import read_declaration
-from reffree.cli.derive import derived_options, given_options
-from reffree.cli.help_page import PagedCommand, SectionOption
-from reffree.cli.messages import progress, waiting
-from reffree.cli.output import Output, fail_if
-from reffree.cli.reading import (
+from reffree.cli.derive import derived_command, derived_options, given_options
+from reffree.cli.files import Output, fail_if, input_files, read_corpus, read_vectors
+from reffree.cli.messages import progress
+from reffree.cli.options import (
     INPUT_OPTIONS,
     OUTPUT_OPTIONS,
     Decorator,
-    check_encoding,
+    SectionOption,
     corpora_argument,
-    input_files,
-    read_corpus,
-    read_vectors,
 )
 from reffree.util.bounds import check_limit
 from reffree.util.errors import check_documents, shorten
@@ -64,48 +61,44 @@ def fail_under_option(help: str) -> Decorator:
     )
 
 
-@click.command(cls=PagedCommand, name="score")
-@corpora_argument()
-@derived_options(DECLARATION)
-@click.option(
-    "--only",
-    cls=SectionOption,
-    multiple=True,
-    metavar="NAME",
-    help="Of the rows of --explain and --per-document those of this document or system; may be "
-    "repeated.",
-)
-@fail_under_option("Exit with 3 where a system is worse; may be repeated.")
-@INPUT_OPTIONS
-@OUTPUT_OPTIONS
-def command(only: tuple[str, ...], limits: dict[str, float], **given: Any) -> None:  # noqa: ANN401
-    """Score segmentations without gold labels, and against them where there are any.
+@derived_command(
+    DECLARATION,
+    corpora_argument(),
+    derived_options(DECLARATION),
+    click.option(
+        "--only",
+        cls=SectionOption,
+        multiple=True,
+        metavar="NAME",
+        help="Of the rows of --explain and --per-document those of this document or system; may "
+        "be repeated.",
+    ),
+    fail_under_option("Exit with 3 where a system is worse; may be repeated."),
+    INPUT_OPTIONS,
+    OUTPUT_OPTIONS,
+    help="""Score segmentations without gold labels, and against them where there are any.
 
     CORPUS is a file or folder of documents with systems' segmentations; - is standard input. JSONL
     and Parquet may be larger than memory.
-    """
+    """,
+)
+def command(only: tuple[str, ...], limits: dict[str, float], **given: Any) -> None:  # noqa: ANN401
+    """Score a corpus, or files that are too large to be in memory."""
     options = given_options(DECLARATION, given)
-    check_encoding(options, given["embeddings"])
     check_limits(limits, options.get("metrics", ()))
     check_limit("null_draws", options.get("null", 0), f"--null {options.get('null')}")
     if only and not (options.get("explain") or options.get("per_document")):
         raise click.UsageError(
             "--only is for what --explain or --per-document shows: add one of them."
         )
-    out = Output.of(given["output_format"], given["output"], input_files(given), command="score")
-    shards = _large_files(given, options)
-    corpus = read_corpus(given) if shards is None else shards
-
-    from reffree.data.corpus import Corpus
-
-    vectors = None
-    if isinstance(corpus, Corpus):
+    out = Output(given, input_files(given), command="score")
+    corpus: Any = _large_files(given, options)
+    if corpus is None:
+        corpus = read_corpus(given)
         ids = [document.id for document in corpus]
         check_documents([name for name in only if name not in corpus.hypotheses], ids)
-        vectors = read_vectors(corpus, given["embeddings"])
-    with waiting("Loading"):
-        score = DECLARATION.load()
-    table = score(corpus, embeddings=vectors, progress=progress, **options)
+        options["embeddings"] = read_vectors(corpus, given["embeddings"])
+    table = DECLARATION.load()(corpus, progress=progress, **options)
 
     from reffree.evaluate.table import judged_by
 
@@ -143,8 +136,10 @@ def _large_files(given: Mapping[str, Any], options: Mapping[str, Any]) -> Shards
     from reffree.encoders.device import parse_ray
 
     is_remote = parse_ray(options.get("device")) is not None
+    paths = map(Path, given["corpora"])
     try:
-        size = sum(file.stat().st_size for path in given["corpora"] for file in _files(Path(path)))
+        files = chain.from_iterable(x.iterdir() if x.is_dir() else [x] for x in paths)
+        size = sum(file.stat().st_size for file in files if file.is_file())
     except (OSError, ValueError):
         return None  # which reading them explains
     if not is_remote and size <= IN_MEMORY * psutil.virtual_memory().available:
@@ -152,8 +147,3 @@ def _large_files(given: Mapping[str, Any], options: Mapping[str, Any]) -> Shards
     from reffree.formats.shards import Shards
 
     return Shards.of(given["corpora"], given["input_format"])
-
-
-def _files(path: Path) -> list[Path]:
-    """Return the files of a folder, or the path itself if it is a file."""
-    return [each for each in (path.iterdir() if path.is_dir() else [path]) if each.is_file()]

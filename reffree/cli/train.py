@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,19 +12,15 @@ import click
 
 from reffree.cli import LazyGroup
 from reffree.cli.declaration import Declaration, read_declaration
-from reffree.cli.derive import derived_options, given_options
-from reffree.cli.help_page import PagedCommand
-from reffree.cli.interrupts import INTERRUPTED
+from reffree.cli.derive import derived_command, derived_options, given_options
+from reffree.cli.files import read_corpus, read_vectors
+from reffree.cli.interrupts import INTERRUPTED, end_process
 from reffree.cli.messages import progress, tell, tell_notes
-from reffree.cli.reading import (
+from reffree.cli.options import (
     EMBEDDINGS_OPTION,
     READING_OPTIONS,
     Decorator,
-    check_encoding,
     corpora_argument,
-    option_group,
-    read_corpus,
-    read_vectors,
 )
 from reffree.util.atomic import check_new_folder
 from reffree.util.errors import counted
@@ -61,41 +56,6 @@ FIGURES = {
     "mean_score": "mean |score| {:.3f}",
     "negative_control": "negative control {:.3f}",
 }
-
-
-class TrainGroup(LazyGroup):
-    """Knows the kinds of networks."""
-
-    def listed(self) -> Mapping[str, str]:
-        """Return the kinds with their helps."""
-        return {kind: help for kind, (_, _, help) in KINDS.items()}
-
-    def load(self, name: str) -> click.Command:
-        """Derive the command of a kind."""
-        module = f"reffree.segmenters.trained.{KINDS[name][0]}"
-        declaration = read_declaration(module, f"train_{name}")
-
-        def run(**given: Any) -> None:  # noqa: ANN401  (values of any option)
-            train(name, declaration, given)
-
-        folder: Decorator = click.option(
-            *("-o", "--output", "folder"),
-            required=True,
-            type=click.Path(path_type=Path),
-            metavar="FOLDER",
-            help=f"New folder for the {name}.",
-        )
-        decorate = option_group(
-            corpora_argument(),
-            folder,
-            *OWN_OPTIONS.get(name, ()),
-            derived_options(declaration),
-            READING_OPTIONS,
-        )
-        text = declaration.help + LAUNCHED
-        return click.command(name=name, cls=PagedCommand, help=text)(decorate(run))
-
-
 OWN_OPTIONS: dict[str, tuple[Decorator, ...]] = {
     "scorer": (
         click.option(
@@ -112,10 +72,44 @@ OWN_OPTIONS: dict[str, tuple[Decorator, ...]] = {
             "be repeated.  [default: documents held out]",
         ),
     ),
+    "csm": (),
     "segmenter": (EMBEDDINGS_OPTION,),
 }
 
-command = TrainGroup("train", help="Train a scorer, a coherence model or a segmenter.")
+
+def _load(kind: str) -> click.Command:
+    """Derive the command of a kind of network."""
+    module = f"reffree.segmenters.trained.{KINDS[kind][0]}"
+    declaration = read_declaration(module, f"train_{kind}")
+
+    @derived_command(
+        declaration,
+        corpora_argument(),
+        click.option(
+            *("-o", "--output", "folder"),
+            required=True,
+            type=click.Path(path_type=Path),
+            metavar="FOLDER",
+            help=f"New folder for the {kind}.",
+        ),
+        *OWN_OPTIONS[kind],
+        derived_options(declaration),
+        READING_OPTIONS,
+        name=kind,
+        help=declaration.help + LAUNCHED,
+    )
+    def command(**given: Any) -> None:  # noqa: ANN401  (values of any option)
+        train(kind, declaration, given)
+
+    return command
+
+
+command = LazyGroup(
+    "train",
+    help="Train a scorer, a coherence model or a segmenter.",
+    helps={kind: help for kind, (_, _, help) in KINDS.items()},
+    load=_load,
+)
 
 
 def train(kind: str, declaration: Declaration, given: Mapping[str, Any]) -> None:
@@ -123,7 +117,6 @@ def train(kind: str, declaration: Declaration, given: Mapping[str, Any]) -> None
     from reffree.formats import corpus_names
 
     options = given_options(declaration, given)
-    check_encoding(options, given.get("embeddings"))
     roles = [given["corpora"], given.get("splices", ()), given.get("calibrate", ())]
     if kind == "segmenter":
         corpora: Any = read_corpus(given)
@@ -140,7 +133,6 @@ def train(kind: str, declaration: Declaration, given: Mapping[str, Any]) -> None
             options |= dict(zip(("splices", "calibration"), others, strict=True))
 
     # Torch is imported only once the input is known to be good.
-
     check_new_folder(given["folder"])
     made = declaration.load()(corpora, on_epoch=_tell_epoch, progress=progress, **options)
     _keep(made, given["folder"], notes)
@@ -185,14 +177,17 @@ def _format_figures(values: Mapping[str, Any]) -> str:
 def _keep(made: Trained[Any], folder: Path, notes: list[str]) -> None:
     """Save what was trained, once, and say so; ends the program if training was interrupted.
 
-    A launcher's process ends here in any case.
+    A launcher's process ends here in any case, without the interpreter's own way down: modules that
+    are imported after the processes have met keep their group as a default argument, so gloo's
+    threads outlive the group's end; one that then lets go of a tensor while the interpreter ends
+    aborts the process, now and then (https://github.com/pytorch/pytorch/pull/179291).
     """
     description = made.description
     if _is_first_process():
         made.save(folder)
-        tell_notes(
-            [*notes, *(["interrupted; the best state so far is kept"] * description.is_interrupted)]
-        )
+        if description.is_interrupted:
+            notes = [*notes, "interrupted; the best state so far is kept"]
+        tell_notes(notes)
         counts = description.counts
         tell(
             f"{folder}: trained on {counted(counts['training_documents'], 'document')} "
@@ -203,20 +198,6 @@ def _keep(made: Trained[Any], folder: Path, notes: list[str]) -> None:
         )
     code = INTERRUPTED if description.is_interrupted else 0
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        _end_process(code)
+        end_process(code)
     if code:
         sys.exit(code)
-
-
-def _end_process(code: int) -> None:
-    """End a launcher's process without the interpreter's own way down.
-
-    Modules that are imported after the processes have met keep their group as a default argument,
-    so gloo's threads outlive the group's end; one that then lets go of a tensor while the
-    interpreter ends aborts the process, now and then
-    (https://github.com/pytorch/pytorch/pull/179291).
-    """
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):  # closed, or nobody reads it any more
-            stream.flush()
-    os._exit(code)

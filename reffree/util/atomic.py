@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 import platformdirs
 
-from reffree.util.errors import InputError, Place, shorten
+from reffree.util.errors import InputError, Place, mistake, shorten
 
 
 def cache_folder() -> Path:
@@ -95,12 +95,8 @@ def lost_output(error: OSError) -> InputError:
 
 
 def _no_output(found: str) -> InputError:
-    return InputError(
-        found,
-        expected="room for the result",
-        remedy="free some space, or write elsewhere with -o FILE",
-        place=Place(file="standard output"),
-    )
+    remedy = "free some space, or write elsewhere with -o FILE"
+    return mistake(Place(file="standard output"), found, "room for the result", remedy)
 
 
 def check_writable(path: Path) -> None:
@@ -126,12 +122,9 @@ def check_new_folder(path: Path) -> None:
         if path.is_dir() and not any(path.iterdir()):
             return
         if path.exists():
-            raise InputError(
-                "a folder that is not empty" if path.is_dir() else "a file",
-                expected="a new or an empty folder",
-                remedy="choose another, or remove it first",
-                place=Place(file=str(path)),
-            )
+            found = "a folder that is not empty" if path.is_dir() else "a file"
+            remedy = "choose another, or remove it first"
+            raise mistake(Place(file=str(path)), found, "a new or an empty folder", remedy)
 
 
 def write_folder(path: Path, files: Iterable[tuple[str, Iterable[str]]]) -> None:
@@ -156,17 +149,12 @@ def _write(handle: BinaryIO, text: Iterable[str | bytes], path: Path) -> None:
 
 def encoded(text: str | bytes, path: Path) -> bytes:
     """Return text as UTF-8, for a file of that path; bytes stay."""
-    if isinstance(text, bytes):
-        return text
     try:
-        return text.encode("utf-8")
+        return text if isinstance(text, bytes) else text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise InputError(
-            f"the character {text[error.start]!a}, which UTF-8 cannot hold",
-            expected="text without lone surrogates",
-            remedy="replace the character",
-            place=Place(file=str(path)),
-        ) from None
+        found = f"the character {error.object[error.start]!a}, which UTF-8 cannot hold"
+        expected, remedy = "text without lone surrogates", "replace the character"
+        raise mistake(Place(file=str(path)), found, expected, remedy) from None
 
 
 @contextmanager
@@ -186,6 +174,4 @@ def _sentences(path: Path) -> Iterator[None]:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             found = f"a path that cannot be written ({reason})"
             expected, remedy = "a writable path", "check it and its permissions"
-        raise InputError(
-            found, expected=expected, remedy=remedy, place=Place(file=str(path))
-        ) from None
+        raise mistake(Place(file=str(path)), found, expected, remedy) from None

@@ -15,18 +15,15 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import (
-    Annotated,
-    Any,
-    get_args,
-    get_origin,
-)
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from reffree.util.errors import InputError, OptionError, Place, UnknownNameError, shorten
 
+T = TypeVar("T")
 MANY = 10**9
 """More units than any document has; sums and products of two such numbers do not overflow."""
 
+DEFAULT = "leave it out for its default"
 VARIABLE = "REFFREE_LIMITS"
 LIMITS = {
     "unit_characters": 1_000_000,  # of one unit, which is a sentence, an utterance, a turn
@@ -51,18 +48,17 @@ class Bounds:
 
     least: int = 0
     most: int = MANY
-    remedy: str = "leave it out for its default"
+    remedy: str = DEFAULT
 
     def __get_pydantic_core_schema__(self, source: object, handler: Any) -> dict[str, Any]:  # noqa: ANN401
         """Let pydantic hold a field to the bounds; NumPy's whole numbers are whole numbers, too."""
-        schema = handler(source)
-        if schema["type"] == "int":
-            from pydantic_core import core_schema
+        from pydantic_core import core_schema
 
-            bounded = {**schema, "ge": self.least, "le": self.most}
-            return dict(core_schema.no_info_before_validator_function(_plain_whole, bounded))
-        inner = schema["schema"]  # of a number that may be None
-        return {**schema, "schema": self.__get_pydantic_core_schema__(int, lambda _: inner)}
+        schema = handler(source)
+        whole = schema.get("schema", schema)  # it is inside that of a number that may be None
+        bounded: Any = {**whole, "ge": self.least, "le": self.most}
+        checked: Any = core_schema.no_info_before_validator_function(_plain_whole, bounded)
+        return dict(checked) if whole is schema else {**schema, "schema": checked}
 
 
 def _plain_whole(value: object) -> object:
@@ -78,45 +74,38 @@ Count = Annotated[int, Bounds(0)]
 Positive = Annotated[int, Bounds(1)]
 
 
-def bounds_in(hint: object) -> Bounds | None:
-    """Return the bounds that stand beside a type, if there are any."""
-    beside = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
-    return next((each for each in beside if isinstance(each, Bounds)), None)
+def beside(hint: object, kind: type[T]) -> T | None:
+    """Return what of a kind stands beside a type, in ``Annotated``, if anything does."""
+    found = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    return next((each for each in found if isinstance(each, kind)), None)
 
 
 def check_whole(
-    option: str,
-    value: object,
-    least: int = 0,
-    most: int = MANY,
-    *,
-    remedy: str = "leave it out for its default",
+    option: str, value: object, least: int = 0, most: int = MANY, *, remedy: str = DEFAULT
 ) -> None:
     """Refuse what is no whole number, or one out of its bounds."""
-    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not is_whole or value < least or value > most:  # type: ignore[operator]
-        is_large = is_whole and value > most  # type: ignore[operator]
-        bound = f"{most:,} or less" if is_large else f"{least} or more"
-        raise OptionError(
-            f"{option} = {show_value(value)}", expected=f"a whole number, {bound}", remedy=remedy
-        )
+    check_number(option, value, least, most, remedy=remedy, is_whole=True)
 
 
 def check_number(
     option: str,
-    value: object,
+    value: Any,  # noqa: ANN401
     least: float = -MANY,
     most: float = MANY,
     *,
-    remedy: str = "leave it out for its default",
+    remedy: str = DEFAULT,
+    is_whole: bool = False,
 ) -> None:
     """Refuse what is no number, not finite, or out of its bounds."""
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_number or not least <= value <= most:  # type: ignore[operator]
-        is_small = is_number and (value < least or math.isnan(value))  # type: ignore
+    kind = Integral if is_whole else Real
+    is_number = isinstance(value, kind) and not isinstance(value, bool)
+    if not is_number or not least <= value <= most:
+        is_small = not value > most if is_number else is_whole
         bound = f"{least:,} or more" if is_small else f"{most:,} or less"
         raise OptionError(
-            f"{option} = {show_value(value)}", expected=f"a number, {bound}", remedy=remedy
+            f"{option} = {show_value(value)}",
+            expected=f"a {'whole ' * is_whole}number, {bound}",
+            remedy=remedy,
         )
 
 
@@ -137,7 +126,7 @@ def check_limit(
 
     ``enough`` is the limit to try where not all was counted.
     """
-    most = _limits()[name]
+    most = limit(name)
     if found > most:
         kind = OptionError if place is None else LimitError
         raise kind(
@@ -149,25 +138,20 @@ def check_limit(
 
 
 def limit(name: str) -> int:
-    """Return a limit, for those who ask often before they refuse."""
-    return _limits()[name]
-
-
-def _limits() -> dict[str, int]:
-    """Return the limits with those that the environment sets."""
+    """Return the limit of a name, as the environment sets it."""
     limits = dict(LIMITS)
     for setting in filter(None, os.environ.get(VARIABLE, "").split(",")):
-        name, _, value = setting.partition("=")
-        if name not in LIMITS:
-            raise UnknownNameError(f"limit in {VARIABLE}", name, LIMITS)
+        key, _, value = setting.partition("=")
+        if key not in LIMITS:
+            raise UnknownNameError(f"limit in {VARIABLE}", key, LIMITS)
         if not (value.isascii() and value.isdecimal() and len(value) <= 18):
             raise OptionError(
                 f"{VARIABLE} {shorten(setting)!r}",
-                expected=f"{name}=NUMBER",
-                remedy=f"write a whole number, as in {name}={LIMITS[name]}",
+                expected=f"{key}=NUMBER",
+                remedy=f"write a whole number, as in {key}={LIMITS[key]}",
             )
-        limits[name] = int(value)
-    return limits
+        limits[key] = int(value)
+    return limits[name]
 
 
 def show_value(value: object) -> str:

@@ -55,27 +55,22 @@ class Compiled:
     @property
     def dispatcher(self) -> Any:  # noqa: ANN401
         """What numba made of the function."""
-        if self._dispatcher is None:
-            with _lock:
-                self._dispatcher = self._dispatcher or self._make()
+        if self._dispatcher is not None:
+            return self._dispatcher
+        with _lock:
+            if self._dispatcher is None:
+                numba, folder = _numba(), code_folder() if self._is_kept else None
+                before = numba.config.CACHE_DIR
+                numba.config.CACHE_DIR = before if folder is None else str(folder)
+                try:
+                    compile = numba.njit(cache=folder is not None, **self._options)
+                    self._dispatcher = compile(self.python)
+                finally:
+                    numba.config.CACHE_DIR = before
         return self._dispatcher
 
-    def _make(self) -> Any:  # noqa: ANN401
-        numba, folder = _numba(), code_folder() if self._is_kept else None
-        if folder is None:
-            return numba.njit(**self._options)(self.python)
-        before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)
-        try:
-            return numba.njit(cache=True, **self._options)(self.python)
-        finally:
-            numba.config.CACHE_DIR = before
 
-
-def njit(
-    *,
-    cache: bool = False,
-    **options: Any,  # noqa: ANN401
-) -> Callable[[Callable[..., Any]], Compiled]:
+def njit(*, cache: bool = False, **options: Any) -> Callable[[Callable[..., Any]], Compiled]:  # noqa: ANN401
     """Compile as ``numba.njit(**options)`` does, when the function is first called.
 
     With ``cache`` the machine code is kept.
@@ -123,8 +118,12 @@ def code_folder() -> Path | None:
     """
     import platformdirs
 
+    # Numba looks at the caller's file alone, not at those whose functions it calls.
+    sources = sorted((Path(__file__).parents[1] / "metrics" / "free").rglob("*.py"))
+    times = [(str(file), file.stat().st_mtime_ns) for file in sources]
+    digest = hashlib.sha256(repr(times).encode()).hexdigest()[:12]
     versions = [version(name) for name in ("reffree", "numba", "llvmlite")]
-    versions += [platform.python_version(), platform.machine(), _source_digest()]
+    versions += [platform.python_version(), platform.machine(), digest]
     folder = platformdirs.user_cache_path("reffree") / f"compiled-{'-'.join(versions)}"
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -142,13 +141,6 @@ def code_folder() -> Path | None:
         _tell_once(str(error))
         return None
     return folder
-
-
-def _source_digest() -> str:
-    """Digest of files whose functions call each other: numba looks at the caller's file alone."""
-    files = sorted((Path(__file__).parents[1] / "metrics" / "free").rglob("*.py"))
-    found = [(str(file), file.stat().st_mtime_ns) for file in files]
-    return hashlib.sha256(repr(found).encode()).hexdigest()[:12]
 
 
 @cache

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, is_dataclass, replace
 from functools import cache, wraps
 from pathlib import PurePath
@@ -34,16 +34,17 @@ from typing import (
     ParamSpec,
     TypeVar,
     Unpack,
+    cast,
     get_args,
     get_origin,
     get_type_hints,
 )
 
-from reffree.util.bounds import Bounds, show_value
-from reffree.util.errors import InputError, OptionError, ReffreeError, shorten
+from reffree.util.bounds import DEFAULT, Bounds, beside, show_value
+from reffree.util.errors import InputError, OptionError, mistake, shorten
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel, ValidationError
+    from pydantic import BaseModel
 
 __all__ = ["Annotated", "Bounds", "Literal", "Option", "OptionOf", "declared", "options_of"]
 
@@ -87,31 +88,26 @@ class OptionOf:
     option: Option
 
 
-def option_in(hint: object) -> Option | None:
-    """Return the `Option` that stands beside a type, if there is one."""
-    beside = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
-    return next((each for each in beside if isinstance(each, Option)), None)
-
-
 @cache
 def options_of(function: Callable[..., Any]) -> tuple[OptionOf, ...]:
     """Return the options of a function, its own first, then those of its ``**keywords``."""
     function = inspect.unwrap(function)
     hints = get_type_hints(function, include_extras=True)
-    found = []
-    for name, parameter in inspect.signature(function).parameters.items():
-        if get_origin(hints.get(name)) is Unpack:
-            shared = get_args(hints[name])[0]
-            for key, hint in get_type_hints(shared, include_extras=True).items():
-                beside = option_in(hint)
-                found.append((key, hint, None if beside is None else beside.initial))
-        else:
-            found.append((name, hints.get(name), parameter.default))
-    return tuple(
-        OptionOf(name, hint, default, option)
-        for name, hint, default in found
-        if (option := option_in(hint)) is not None
-    )
+    parameters = inspect.signature(function).parameters
+    return choose_options((n, hints.get(n), each.default) for n, each in parameters.items())
+
+
+def choose_options(found: Iterable[tuple[str, Any, Any]]) -> tuple[OptionOf, ...]:
+    """Return the options among keywords with types and defaults, keys of a TypedDict among them."""
+    options = []
+    for name, hint, default in found:
+        if (option := beside(hint, Option)) is not None:
+            options.append(OptionOf(name, hint, default, option))
+        elif get_origin(hint) is Unpack:
+            shared = get_type_hints(get_args(hint)[0], include_extras=True)
+            each = [(key, of, beside(of, Option)) for key, of in shared.items()]
+            options += [OptionOf(key, of, o.initial, o) for key, of, o in each if o is not None]
+    return tuple(options)
 
 
 def declared(function: Callable[P, R]) -> Callable[P, R]:
@@ -130,10 +126,10 @@ def declared(function: Callable[P, R]) -> Callable[P, R]:
         settings = validate_options(function, {**keywords, **by_place})
         by_name = {name: value for name, value in settings.items() if name not in by_place}
         result = function(*args, **{**keywords, **by_name})
-        if is_dataclass(result) and not isinstance(result, type) and hasattr(result, "settings"):
+        if is_dataclass(result) and hasattr(result, "settings"):
             given = {option.name: option.default for option in options_of(function)} | settings
             echo = {n: _plain(value) for n, value in given.items() if value is not MISSING}
-            return replace(result, settings=echo | dict(result.settings))
+            return cast("R", replace(cast("Any", result), settings=echo | dict(result.settings)))
         return result
 
     return checked
@@ -142,22 +138,17 @@ def declared(function: Callable[P, R]) -> Callable[P, R]:
 def _refuse_other_than_corpora(types: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
     """Refuse names of files and the like where a corpus, or corpora by name, are to be given."""
     if types.get("corpus") == "Corpus" and not hasattr(arguments["corpus"], "documents"):
-        raise InputError(
-            f"a {type(arguments['corpus']).__name__}",
-            expected="a Corpus",
-            remedy='load it first: reffree.load("corpus.jsonl")',
-        )
+        kind = type(arguments["corpus"]).__name__
+        remedy = 'load it first: reffree.load("corpus.jsonl")'
+        raise mistake(None, f"a {kind}", "a Corpus", remedy)
     corpora = arguments.get("corpora", {})
     found = {"corpora": corpora}
     if isinstance(corpora, Mapping):
         found = {f"corpora[{name!r}]": each for name, each in corpora.items()}
     for name, value in found.items():
         if not hasattr(value, "documents"):
-            raise InputError(
-                f"{name}: a {type(value).__name__}",
-                expected="corpora by name",
-                remedy='load them first: {"mine": reffree.load("corpus.jsonl")}',
-            )
+            remedy = 'load them first: {"mine": reffree.load("corpus.jsonl")}'
+            raise mistake(None, f"{name}: a {type(value).__name__}", "corpora by name", remedy)
 
 
 def _plain(value: object) -> object:
@@ -176,7 +167,12 @@ def validate_options(function: Callable[..., Any], given: Mapping[str, Any]) -> 
     try:
         found = options_model(function).__pydantic_validator__.validate_python(own)
     except ValidationError as error:
-        raise _refusal(error) from None
+        first = error.errors()[0]
+        raise OptionError(
+            f"{first['loc'][0]} = {show_value(first['input'])}",
+            expected=expectation(dict(first)),
+            remedy=DEFAULT,
+        ) from None
     settings = {name: getattr(found, name) for name in own}
     for name, value in settings.items():
         check_names(name, value, known[name].option)
@@ -206,14 +202,12 @@ def check_names(field: str, value: object, option: Option) -> None:
     for name in many:
         try:
             option.check(name)
-        except OptionError:
-            raise
         except InputError as error:
+            if isinstance(error, OptionError):
+                raise
             raise OptionError(
                 f"{error.found} ({field})", expected=error.expected, remedy=error.remedy
             ) from None
-        except ReffreeError:
-            raise
 
 
 def expectation(error: Mapping[str, Any]) -> str:
@@ -237,20 +231,13 @@ def expectation(error: Mapping[str, Any]) -> str:
     return str(error["msg"]).removeprefix("Input should be ").removeprefix("Value error, ")
 
 
-def _refusal(error: ValidationError) -> OptionError:
-    """Turn the first thing pydantic found into the sentence for it."""
-    first = error.errors()[0]
-    field = ".".join(map(str, first["loc"][:1]))
-    return OptionError(
-        f"{field} = {show_value(first['input'])}",
-        expected=expectation(dict(first)),
-        remedy="leave it out for its default",
-    )
-
-
-def _refuse_unknown(function: Callable[..., Any], given: Mapping[str, Any]) -> None:
+def _refuse_unknown(function: Callable[..., Any], given: Iterable[str]) -> None:
     """Refuse a keyword that the function, or what it passes keywords on to, does not have."""
-    known = known_keywords(function)
+    known: list[str] = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        is_shared = parameter.kind is parameter.VAR_KEYWORD
+        shared = get_args(get_type_hints(function)[name])[0].__annotations__ if is_shared else ()
+        known += shared if is_shared else [name]
     for name in given:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
@@ -258,15 +245,3 @@ def _refuse_unknown(function: Callable[..., Any], given: Mapping[str, Any]) -> N
             raise TypeError(
                 f"{function.__name__}() got an unexpected keyword argument {shorten(name)!r}{hint}"
             )
-
-
-@cache
-def known_keywords(function: Callable[..., Any]) -> tuple[str, ...]:
-    """Return every keyword of a function, options or not."""
-    names = []
-    for name, parameter in inspect.signature(function).parameters.items():
-        if parameter.kind is parameter.VAR_KEYWORD:
-            names += get_args(get_type_hints(function)[name])[0].__annotations__
-        else:
-            names.append(name)
-    return tuple(names)

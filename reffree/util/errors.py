@@ -42,15 +42,10 @@ class Place:
 
     def __str__(self) -> str:
         """Name the known parts, widest first."""
-        parts = []
-        if self.file is not None:
-            parts.append(shorten(self.file, 1000))
-        if self.line is not None:
-            parts.append(f"line {self.line}")
-        if self.system is not None:
-            parts.append(f"system {shorten(self.system)!r}")
-        if self.document is not None:
-            parts.append(f"document {shorten(self.document)!r}")
+        parts = [] if self.file is None else [shorten(self.file, 1000)]
+        parts += [] if self.line is None else [f"line {self.line}"]
+        for kind, name in (("system", self.system), ("document", self.document)):
+            parts += [] if name is None else [f"{kind} {shorten(name)!r}"]
         return ", ".join(parts)
 
 
@@ -170,7 +165,12 @@ def visible(text: str) -> str:
     >>> visible("a\x1b[31mb\n\u202ec")
     'a\\x1b[31mb\\n\\u202ec'
     """
-    return STEERING.sub(lambda found: _spelt(found.group()), text)
+
+    def spelt(found: re.Match[str]) -> str:
+        code = ord(found.group())
+        return SHORT.get(found.group()) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
+
+    return STEERING.sub(spelt, text)
 
 
 def visible_json(text: str, *, halves: bool = True) -> str:
@@ -188,8 +188,3 @@ def visible_json(text: str, *, halves: bool = True) -> str:
         return character if stays else f"\\u{ord(character):04x}"
 
     return STEERING.sub(spelt, text)
-
-
-def _spelt(character: str) -> str:
-    code = ord(character)
-    return SHORT.get(character) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")

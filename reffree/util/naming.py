@@ -8,7 +8,8 @@ metadata say ``{"option": False}`` cannot be named.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import MISSING, Field, fields
 from functools import cache, lru_cache
 from numbers import Real
@@ -21,12 +22,13 @@ from typing import (
     Literal,
     Protocol,
     TypeVar,
+    cast,
     get_args,
     get_origin,
     get_type_hints,
 )
 
-from reffree.util.bounds import MANY, Bounds, bounds_in, check_choice, check_number, check_whole
+from reffree.util.bounds import MANY, Bounds, beside, check_choice, check_number, check_whole
 from reffree.util.errors import InputError, OptionError, UnknownNameError, shorten
 
 if TYPE_CHECKING:
@@ -62,12 +64,12 @@ def parse_named(text: str, registry: Mapping[str, type[T]], kind: str, flag: str
         )
     if name not in registry:
         raise UnknownNameError(kind, name, registry)
-    known = _options(registry[name])
+    known = {key: kinds for key, (kinds, _, _) in _options(registry[name]).items()}
     values: dict[str, Value] = {}
     for option in filter(None, given.split(",")):
         key, _, value = option.partition("=")
         if key not in known:
-            listed = ", ".join(_wording(k, hint) for k, hint in known.items())
+            listed = ", ".join(_wording(k, kinds) for k, kinds in known.items())
             raise OptionError(
                 f"the option {shorten(option)!r} of {name}",
                 expected=listed or "no options",
@@ -102,11 +104,10 @@ def settings_of(thing: Named) -> dict[str, Value]:
 @lru_cache(maxsize=1024)
 def spelling_of(thing: Named) -> str:
     """Return the shortest text that `parse_named` reads as this thing."""
-    defaults = {field.name: field.default for field in fields(thing)}
     changed = [
-        f"{name}={_written(value)}"
-        for name, value in settings_of(thing).items()
-        if value != defaults[name]
+        f"{name}={_written(getattr(thing, name))}"
+        for name, (_, _, default) in _options(type(thing)).items()
+        if getattr(thing, name) != default
     ]
     return ":".join(filter(None, [thing.name, ",".join(changed)]))
 
@@ -116,49 +117,40 @@ def check_options(thing: DataclassInstance) -> None:
 
     Bounds stand beside the type, ``k: Annotated[int, Bounds(1)]``, and choices in it.
     """
-    for name, (kinds, bounds, default) in _checks(type(thing)).items():
+    for name, (kinds, bounds, default) in _options(type(thing)).items():
         value = getattr(thing, name)
         choices = [c for kind in kinds if get_origin(kind) is Literal for c in get_args(kind)]
         is_choice = any(type(value) is type(each) and value == each for each in choices)
         if is_choice or (value is None and NoneType in kinds):
             continue
         limits = bounds or (Bounds(-MANY) if float in kinds else Bounds())
-        remedy = limits.remedy if default is None else f"leave it out for {_written(default)}"
+        remedy = (
+            limits.remedy if default in (None, MISSING) else f"leave it out for {_written(default)}"
+        )
         if int in kinds and float not in kinds:
             check_whole(name, value, limits.least, limits.most, remedy=remedy)
-        elif float in kinds and (bounds or isinstance(value, bool) or not _is_finite(value)):
+        elif float in kinds and (bounds or not _is_finite(value)):
             check_number(name, value, limits.least, limits.most, remedy=remedy)
         elif choices and not {int, float} & {*kinds}:
             check_choice(name, value, [_written(c) for c in choices], _written(default))
 
 
 def _is_finite(value: object) -> bool:
-    return isinstance(value, Real) and math.isfinite(value)
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
 @cache
-def _checks(
+def _options(
     kind: type[DataclassInstance],
-) -> dict[str, tuple[tuple[object, ...], Bounds | None, Any]]:
+) -> dict[str, tuple[tuple[Any, ...], Bounds | None, Any]]:
     """Types, bounds and default of every option."""
-    hints, found = _options(kind), {}
+    hints, found = get_type_hints(kind, include_extras=True), {}
     for field in fields(kind):
-        if field.name in hints:
-            parts = (hints[field.name], *get_args(hints[field.name]))
-            bounds = next(filter(None, map(bounds_in, parts)), None)
-            default = None if field.default is MISSING else field.default
-            found[field.name] = _kinds(hints[field.name]), bounds, default
+        if field.init and field.metadata.get("option", True):
+            hint = hints[field.name]
+            bounds = next(filter(None, (beside(x, Bounds) for x in (hint, *get_args(hint)))), None)
+            found[field.name] = _kinds(hint), bounds, field.default
     return found
-
-
-@cache
-def _options(kind: type[DataclassInstance]) -> dict[str, Any]:
-    hints = get_type_hints(kind, include_extras=True)
-    return {
-        field.name: hints[field.name]
-        for field in fields(kind)
-        if field.init and field.metadata.get("option", True)
-    }
 
 
 def _written(value: Value) -> str:
@@ -167,7 +159,7 @@ def _written(value: Value) -> str:
     return str(value).lower() if isinstance(value, bool) or value is None else f"{value}"
 
 
-def _kinds(hint: object) -> tuple[object, ...]:
+def _kinds(hint: object) -> tuple[Any, ...]:
     """Return the types that a hint allows, without what stands beside them."""
     if get_origin(hint) is Annotated:
         return _kinds(get_args(hint)[0])
@@ -175,36 +167,25 @@ def _kinds(hint: object) -> tuple[object, ...]:
     return tuple(one for part in get_args(hint) for one in _kinds(part)) if is_union else (hint,)
 
 
-def _wording(option: str, hint: object) -> str:
+def _wording(option: str, kinds: Iterable[Any]) -> str:
+    names = {int: "INTEGER", float: "NUMBER", bool: "true|false", str: "TEXT"}
     words = []
-    for kind in _kinds(hint):
-        if get_origin(kind) is Literal:
-            words += [_written(choice) for choice in get_args(kind)]
-        elif kind is not NoneType:
-            names = {int: "INTEGER", float: "NUMBER", bool: "true|false", str: "TEXT"}
-            words.append(names[kind])  # type: ignore[index]
+    for kind in kinds:
+        if kind is not NoneType:
+            words += [_written(choice) for choice in get_args(kind)] or [names[kind]]
     return " or ".join(f"{option}={word}" for word in words)
 
 
-def _read(text: str, hint: object) -> Value:
-    """Return the value, None if the text is none of this type."""
-    for kind in _kinds(hint):
-        if get_origin(kind) is Literal:
-            for choice in get_args(kind):
-                if text == _written(choice):
-                    value: Value = choice
-                    return value
-        elif kind is bool and text in ("true", "false"):
-            return text == "true"
-        elif kind in (int, float) and _is_number(text, kind):
-            return int(text) if kind is int else float(text)
-        elif kind is str and text:
+def _read(text: str, kinds: Iterable[Any]) -> Value:
+    """Return the value, None if the text is of none of the types."""
+    for kind in kinds:
+        for choice in (True, False) if kind is bool else get_args(kind):  # of a Literal
+            if text == _written(choice):
+                return cast("Value", choice)
+        if kind is str and text:
             return text
+        if kind in (int, float):
+            with suppress(ValueError):
+                if abs(kind(text)) < math.inf:
+                    return cast("Value", kind(text))
     return None
-
-
-def _is_number(text: str, kind: object) -> bool:
-    try:
-        return abs(int(text) if kind is int else float(text)) < float("inf")
-    except ValueError:
-        return False

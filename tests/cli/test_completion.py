@@ -11,7 +11,8 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from reffree.chunkers.registry import CHUNKERS
-from reffree.cli import cli, completion
+from reffree.cli import cli
+from reffree.cli.options import NAMES
 from reffree.data.perturbation import PERTURBATIONS
 from reffree.encoders.aliases import ALIASES
 from reffree.formats import format_names
@@ -30,15 +31,17 @@ def offered(*typed, kind="plain"):
 
 
 def test_names_are_those_of_the_registries():
-    assert set(completion.REFERENCE_FREE) == set(FREE_METRICS)
-    assert set(completion.EXPECTED) == {
-        name for name in FREE_METRICS if name.startswith("expected_")
+    registries = {
+        "free": FREE_METRICS,
+        "expected": [name for name in FREE_METRICS if name.startswith("expected_")],
+        "gold": GOLD_METRICS,
+        "methods": {*SEGMENTERS, ARP_BASELINES},
+        "selections": SELECTIONS,
+        "perturbations": PERTURBATIONS,
     }
-    assert set(completion.GOLD_BASED) == set(GOLD_METRICS)
-    assert set(completion.METHODS) == {*SEGMENTERS, ARP_BASELINES}
-    assert set(completion.GAP_METHODS) < set(completion.METHODS)
-    assert set(completion.SELECTIONS) == set(SELECTIONS)
-    assert set(completion.PERTURBATIONS) == set(PERTURBATIONS)
+    for kind, names in registries.items():
+        assert set(NAMES[kind]) == set(names), kind
+    assert set(NAMES["gap_methods"]) < set(NAMES["methods"])
 
 
 @pytest.mark.parametrize(
@@ -49,13 +52,13 @@ def test_names_are_those_of_the_registries():
         (("score", "x.jsonl", "--metric", "arp_"), {"arp_std", "arp_cos", "arp_pair"}),
         (("study", "correlate", "-m", ""), {"all", "gold", *FREE_METRICS, *GOLD_METRICS}),
         (("study", "moves", "-m", ""), set(GOLD_METRICS)),
-        (("study", "granularity", "-m", ""), set(completion.EXPECTED)),
+        (("study", "granularity", "-m", ""), set(NAMES["expected"])),
         (("segment", "--method", ""), {*SEGMENTERS, ARP_BASELINES}),
         (
             ("study", "baselines", "--method", "random"),
             {"random", "random_known", "random_unknown"},
         ),
-        (("study", "density", "--method", ""), set(completion.GAP_METHODS)),
+        (("study", "density", "--method", ""), set(NAMES["gap_methods"])),
         (("segment", "--select", ""), set(SELECTIONS)),
         (("score", "--encoder", ""), set(ALIASES)),
         (("study", "encoders", "--encoder", "minilm", "--encoder", "mp"), {"mpnet"}),

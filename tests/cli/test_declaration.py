@@ -9,7 +9,7 @@ import pytest
 
 from reffree.cli import COMMANDS, LazyGroup, cli
 from reffree.cli.declaration import UNKNOWN, Unknown, read_declaration
-from reffree.cli.help_page import SECTIONS
+from reffree.cli.options import SECTIONS
 from reffree.studies import STUDIES
 from reffree.util.declare import options_of
 

@@ -187,7 +187,7 @@ def chosen(tree: Path, module: str, sample: int | None, seed: int) -> list[Mutan
 
     So a change elsewhere in the module hardly changes the sample.
     """
-    every = mutants(module, (tree / module).read_text())
+    every = mutants((tree / module).read_text())
     names: Counter[str] = Counter()
     digests = []
     for fault in every:

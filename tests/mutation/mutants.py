@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 COMPARISONS = {
@@ -49,12 +50,16 @@ class Site:
     function: str
     statement: ast.AST
 
-    def put(self, node: ast.AST) -> None:
-        """Replace the node in its tree."""
-        if self.index is None:
-            setattr(self.holder, self.field, node)
-        else:
-            getattr(self.holder, self.field)[self.index] = node
+    @contextmanager
+    def holding(self, node: ast.AST) -> Iterator[None]:
+        """Put another node into the tree, for a while."""
+        for each in (node, self.node):
+            if self.index is None:
+                setattr(self.holder, self.field, each)
+            else:
+                getattr(self.holder, self.field)[self.index] = each
+            if each is node:
+                yield
 
 
 def sites(
@@ -106,15 +111,6 @@ def arithmetic(node: ast.BinOp | ast.AugAssign) -> Iterator[ast.AST]:
         yield changed
 
 
-def connectives(node: ast.BoolOp) -> Iterator[ast.AST]:
-    other = ast.Or() if isinstance(node.op, ast.And) else ast.And()
-    yield ast.BoolOp(other, node.values)
-
-
-def signs(node: ast.UnaryOp) -> Iterator[ast.AST]:
-    yield node.operand
-
-
 def constants(node: ast.Constant) -> Iterator[ast.AST]:
     if isinstance(node.value, bool):
         yield ast.Constant(not node.value)
@@ -160,19 +156,10 @@ def conditions(node: ast.If | ast.IfExp | ast.While) -> Iterator[ast.AST]:
         yield changed
 
 
-def omissions(node: ast.stmt) -> Iterator[ast.AST]:
-    yield ast.copy_location(ast.Pass(), node)
-
-
 def assignments(node: ast.Assign) -> Iterator[ast.AST]:
     """A value that is not stored in a table or an object; a name would only be missed."""
     if all(isinstance(target, (ast.Subscript, ast.Attribute)) for target in node.targets):
-        yield from omissions(node)
-
-
-def jumps(node: ast.Continue | ast.Break) -> Iterator[ast.AST]:
-    yield from omissions(node)
-    yield ast.Break() if isinstance(node, ast.Continue) else ast.Continue()
+        yield ast.copy_location(ast.Pass(), node)
 
 
 def answers(node: ast.Return) -> Iterator[ast.AST]:
@@ -184,15 +171,20 @@ FAULTS = {
     ast.Compare: comparisons,
     ast.BinOp: arithmetic,
     ast.AugAssign: arithmetic,
-    ast.BoolOp: connectives,
-    ast.UnaryOp: signs,
+    ast.BoolOp: lambda node: [
+        ast.BoolOp(ast.Or() if isinstance(node.op, ast.And) else ast.And(), node.values)
+    ],
+    ast.UnaryOp: lambda node: [node.operand],
     ast.Constant: constants,
     ast.Call: calls,
     ast.Slice: slices,
     (ast.If, ast.IfExp, ast.While): conditions,
-    (ast.Expr, ast.Raise, ast.AugAssign): omissions,
+    (ast.Expr, ast.Raise, ast.AugAssign, ast.Continue, ast.Break): lambda node: [
+        ast.copy_location(ast.Pass(), node)
+    ],
     ast.Assign: assignments,
-    (ast.Continue, ast.Break): jumps,
+    ast.Continue: lambda node: [ast.Break()],
+    ast.Break: lambda node: [ast.Continue()],
     ast.Return: answers,
 }
 
@@ -201,7 +193,6 @@ FAULTS = {
 class Mutant:
     """One fault: where it is, what was there and what is there instead."""
 
-    module: str
     tree: ast.Module
     site: Site
     fault: ast.AST
@@ -219,29 +210,22 @@ class Mutant:
     @property
     def label(self) -> str:
         """The function, and the whole statement as it is with the fault."""
-        self.put()
-        whole = self.fault if self.site.statement is self.site.node else self.site.statement
-        text = first_line(whole)
+        with self.in_tree():
+            is_whole = self.site.statement is self.site.node
+            text = first_line(self.fault if is_whole else self.site.statement)
         if isinstance(self.fault, ast.Pass):
             text += f"  # {first_line(self.site.node)}"
-        self.take_out()
         return f"{self.site.function}: {text}"
-
-    def put(self) -> None:
-        """Put the fault into the tree."""
-        self.site.put(ast.copy_location(self.fault, self.site.node))
-        ast.fix_missing_locations(self.tree)
-
-    def take_out(self) -> None:
-        """Bring the tree back to what it was."""
-        self.site.put(self.site.node)
 
     def source(self) -> str:
         """The whole module with the fault."""
-        self.put()
-        text = ast.unparse(self.tree)
-        self.take_out()
-        return text
+        with self.in_tree():
+            return ast.unparse(self.tree)
+
+    def in_tree(self) -> AbstractContextManager[None]:
+        """Put the fault into the tree, for a while."""
+        fault = ast.copy_location(self.fault, self.site.node)
+        return self.site.holding(ast.fix_missing_locations(fault))
 
 
 def first_line(node: ast.AST) -> str:
@@ -249,11 +233,9 @@ def first_line(node: ast.AST) -> str:
     return ast.unparse(node).partition("\n")[0]
 
 
-def mutants(module: str, source: str) -> list[Mutant]:
+def mutants(source: str) -> list[Mutant]:
     """Every mutant of a module's text, in the order of the text."""
     tree = ast.parse(source)
     return [
-        Mutant(module, tree, site, fault)
-        for site in list(sites(tree))
-        for fault in variants(site.node)
+        Mutant(tree, site, fault) for site in list(sites(tree)) for fault in variants(site.node)
     ]

@@ -19,7 +19,7 @@ def f(x: int = 2, *, few=True) -> int:
 
 
 def faults(source: str) -> set[str]:
-    return {mutant.name.partition(": ")[2] for mutant in mutants("m", source)}
+    return {mutant.name.partition(": ")[2] for mutant in mutants(source)}
 
 
 def test_each_kind_of_fault_is_made():
@@ -48,16 +48,16 @@ def test_text_is_left_alone():
 
 
 def test_every_mutant_is_another_program_and_leaves_no_trace():
-    made = mutants("m", SOURCE)
+    made = mutants(SOURCE)
     plain = ast.unparse(ast.parse(SOURCE))
     programs = [mutant.source() for mutant in made]
     assert plain not in programs
     assert len(set(programs)) == len(programs)
-    assert programs == [mutant.source() for mutant in mutants("m", SOURCE)]
+    assert programs == [mutant.source() for mutant in mutants(SOURCE)]
 
 
 def test_the_label_shows_the_statement_with_the_fault():
-    labels = {mutant.label for mutant in mutants("m", SOURCE)}
+    labels = {mutant.label for mutant in mutants(SOURCE)}
     assert {
         "f: x += min(x, 6)",
         "f: return g(x, x[2:-x])",
@@ -97,5 +97,5 @@ def test_tests_that_are_named_are_there():
 
 def test_what_was_judged_is_still_there():
     for module, labels in json.loads(JUDGED.read_text()).items():
-        made = {mutant.label for mutant in mutants(module, (ROOT / module).read_text())}
+        made = {mutant.label for mutant in mutants((ROOT / module).read_text())}
         assert labels.keys() <= made, module

@@ -228,14 +228,14 @@ def test_processes_of_a_launcher_train_one_network(tmp_path):
     script.write_text(
         "import os, sys\n"
         "from pathlib import Path\n"
-        "from reffree.cli.train import _end_process\n"
+        "from reffree.cli.interrupts import end_process\n"
         "from reffree.segmenters.trained.scorer import train_scorer\n"
         "from tests.helpers import topical_corpus\n"
         f"corpus, vectors = topical_corpus({GOLDS})\n"
         "named = {'embeddings': {'corpus': vectors}, 'device': 'cpu'}\n"
         f"made = train_scorer(corpus, **{keywords(QUICK)}, **named)\n"
         "made.save(Path(sys.argv[1]) / os.environ['RANK'])\n"
-        "_end_process(0)\n"
+        "end_process(0)\n"
     )
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
     root = Path(__file__).parents[2]

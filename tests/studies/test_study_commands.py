@@ -43,7 +43,7 @@ def files(write_corpus, tmp_path):
 
 
 def run(name, *arguments):
-    command = study_command(STUDIES[name], name, name)
+    command = study_command(STUDIES[name], name)
     return CliRunner().invoke(command, list(map(str, arguments)))
 
 
