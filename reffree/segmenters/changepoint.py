@@ -4,10 +4,9 @@ The cost of a segment of units :math:`I` is their squared distance to the mean i
 
 .. math:: c(I) = \sum_{i \in I} k(x_i, x_i) - \frac{1}{|I|} \sum_{i, j \in I} k(x_i, x_j),
 
-and the segmentation found has the least total cost of all with ``k`` boundaries (the dynamic
-programme of ruptures, Truong, Oudre & Vayatis 2020), or the least total cost plus ``penalty`` per
-boundary of all. The latter is not left to ruptures, whose pruning now and then loses the optimum
-when segments have a least size.
+and the segmentation found has the least total cost of all with ``k`` boundaries (by ruptures,
+Truong, Oudre & Vayatis 2020), or the least total cost plus ``penalty`` per boundary of all (not by
+ruptures, whose pruning may lose the optimum when segments have a least size).
 """
 
 from __future__ import annotations
@@ -44,10 +43,9 @@ class ChangePoint(Segmenter):
     """The best ``k`` boundaries, or all that each save more cost than ``penalty``.
 
     Without either the penalty is `noise_penalty`, what a boundary could save in noise. Kernels:
-    ``linear`` (squared Euclidean distances), ``cosine`` (the same on
-    directions; a zero vector stays zero), ``rbf`` (width by the median of the squared distances).
-    Segments have ``min_size`` units or more; there are fewer boundaries than ``k`` where no more
-    fit.
+    ``linear`` (squared Euclidean distances), ``cosine`` (the same on directions; a zero vector
+    stays zero), ``rbf`` (width by the median of the squared distances). Segments have ``min_size``
+    units or more; there are fewer boundaries than ``k`` where no more fit.
     """
 
     kernel: Kernel = "cosine"

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reffree.chunkers.blocks import LONGEST
-from reffree.chunkers.snap import SnapReport, snap
-from reffree.chunkers.spans import locate, spans_of, trimmed
+from reffree.chunkers.spans import SnapReport, locate, snap, spans_of, trimmed
 from reffree.data.segmentation import Segmentation
 from tests.chunkers.texts import PROSE, odd_texts, squeezed, unit_spans
 from tests.helpers import refusal

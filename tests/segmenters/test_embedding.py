@@ -16,10 +16,9 @@ from reffree.metrics.free.engine import score_document
 from reffree.segmenters import changepoint, optimal
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.changepoint import ChangePoint, noise_penalty
-from reffree.segmenters.depth import Depth, depths_of, gap_similarities
-from reffree.segmenters.greedy import Greedy
-from reffree.segmenters.optimal import Optimal
+from reffree.segmenters.optimal import Greedy, Optimal
 from reffree.segmenters.posterior import LeastExpectedPk
+from reffree.segmenters.texttiling import Depth, depths_of, gap_similarities
 from reffree.util.errors import InputError
 from reffree.util.naming import spelling_of
 from tests.oracles.reference_free import cosine, document_score

@@ -25,6 +25,7 @@ from reffree.segmenters.trained.gap_networks import (
     HeadOnVectors,
     PairClassifier,
     PairReader,
+    send,
 )
 from reffree.segmenters.trained.labeller import document_loss, train_segmenter
 from reffree.segmenters.trained.labellers import make_network
@@ -44,7 +45,6 @@ from reffree.segmenters.trained.training import (
     computes_in,
     falling,
     rise,
-    send,
     training_on,
 )
 from reffree.util.errors import OptionError

@@ -9,9 +9,8 @@ Gaps with :math:`d_i > \mu + a \sigma` are boundaries, with the mean and the (po
 of the document's depths and :math:`a = -1/2` (their §3.3).
 
 It is trained by ranking (§3.2): for every triple, coherence is to fall from the next unit over one
-of the same document to one of another, by a margin at each of the three comparisons. After every
-epoch held-out triples are scored; the state with the most comparisons right is the one that counts,
-of equal ones the first.
+of the same document to one of another, by a margin at each of the three comparisons. The
+state after the epoch with the most comparisons of held-out triples right is the one that counts.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from reffree.encoders.models import find_model
 from reffree.metrics.gold.windows import Pk
 from reffree.segmenters.base import GapScorer, Inputs, rises
 from reffree.segmenters.selection import Candidates, Rule, select_above
-from reffree.segmenters.trained.base import GapNetwork, Start, TrainedMethod, describe, take_part
+from reffree.segmenters.trained.base import GapNetwork, Start, TrainedMethod, take_part
 from reffree.segmenters.trained.examples import (
     NEXT,
     OTHER,
@@ -228,7 +227,7 @@ def train_csm(
         model = start.model(settings, neighbours, accelerator.device, CoherenceClassifier)
         trainer = Trainer(model.network, partial(triple_loss, model, margin), accelerator)
         trainer.train(
-            [_ranking(model, drawn, triples, settings)],
+            _ranking(model, drawn, triples, settings),
             judged_by="a held-out loss",
             on_epoch=on_epoch,
             progress=progress,
@@ -245,8 +244,7 @@ def train_csm(
         "held_out_triples": len(triples),
     }
     roles = {"dialogues": tuple(parts)}
-    description = describe(trainer, settings.resolved(), start, roles, counts, figures)
-    return CoherenceModel(model.network, description, start.tokenizer)
+    return CoherenceModel.of(trainer, settings.resolved(), start, roles, counts, figures)
 
 
 def triple_loss(model: GapModel, margin: float, seen: Any) -> Loss:  # noqa: ANN401
@@ -274,11 +272,10 @@ def _draw_triples(
     ]
     rng = rng_for(settings.seed, "csm", "held out")
     training, held_out = hold_out(passages, settings.held_out, rng)
-    rows = [each.rows for each in training]
+    rows, aside = ([each.rows for each in part] for part in (training, held_out))
     epochs = range(settings.epochs)
     drawn = [triples_of(rows, rng_for(settings.seed, "csm", epoch)) for epoch in epochs]
-    rng = rng_for(settings.seed, "csm", "held-out triples")
-    judging = triples_of([each.rows for each in held_out], rng)
+    judging = triples_of(aside, rng_for(settings.seed, "csm", "held-out triples"))
     if not len(judging) or not len(drawn[0]):
         raise InputError(
             "no document of more than three units to learn from, or none held out",
@@ -305,9 +302,9 @@ def _ranking(
     return Epochs(
         name="Coherence",
         examples=[(len(each), partial(read_triples, each, model.read)) for each in drawn],
+        settings=settings,
         size=settings.batch(),
         rate=settings.rate,
-        weight_decay=settings.weight_decay,
         share=falling(list(map(len, drawn)), settings.batch(), 0.0),
         judge=judge,
         workers=model.workers,

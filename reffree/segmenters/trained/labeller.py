@@ -2,8 +2,7 @@
 
 Training is supervised: cross-entropy over the gaps of whole documents. After every epoch the
 held-out documents are scored; the state with the lowest log loss on them is kept, and the threshold
-is that of the best mean Pk (or F1) on them. Devices, several processes and mixed precision are
-accelerate's.
+is that of the best mean Pk (or F1) on them.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from reffree.data.corpus import Corpus
 from reffree.data.segmentation import Segmentation
@@ -37,22 +37,21 @@ from reffree.metrics.gold.metric import GoldMetric
 from reffree.metrics.gold.windows import Pk
 from reffree.segmenters.base import GapScorer, Inputs
 from reffree.segmenters.selection import Rule, select_above
-from reffree.segmenters.trained.base import Start, Trained, TrainedMethod, describe
+from reffree.segmenters.trained.base import Start, Trained, TrainedMethod
 from reffree.segmenters.trained.examples import (
     Passage,
     check_teaches,
+    counts_of,
     hold_out,
-    n_documents,
     passages_of,
 )
 from reffree.segmenters.trained.folder import Description
 from reffree.segmenters.trained.gap_networks import log_loss, probabilities
 from reffree.segmenters.trained.labellers import (
-    Network,
     as_input,
     gap_logits,
     make_network,
-    padded,
+    one_thread,
 )
 from reffree.segmenters.trained.settings import (
     Architecture,
@@ -61,16 +60,7 @@ from reffree.segmenters.trained.settings import (
     LabellerSettings,
     TrainingOptions,
 )
-from reffree.segmenters.trained.training import (
-    Epochs,
-    Loss,
-    Row,
-    Trainer,
-    one_thread,
-    rise,
-    steps_of,
-    training_on,
-)
+from reffree.segmenters.trained.training import Epochs, Loss, Row, Trainer, rise, training_on
 from reffree.util.arrays import Floats, Integers
 from reffree.util.bounds import Bounds, Positive
 from reffree.util.declare import Option, declared
@@ -104,9 +94,8 @@ class TrainedLabeller(Trained[LabellerSettings]):
     def gap_scores(self, inputs: Inputs) -> tuple[Floats, ...]:
         """Probability of a boundary at each of the ``n - 1`` gaps of every document."""
         device = choose_device(inputs.device)
-        documents = [as_input(x) for x in self.read_vectors(inputs)]
-        logits = gap_logits(self.network.to(device), documents, device)
-        return tuple(map(probabilities, logits))
+        documents = map(as_input, self.read_vectors(inputs))
+        return tuple(map(probabilities, gap_logits(self.network.to(device), documents, device)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,41 +299,29 @@ def train_labeller(
     progress: Progress = no_progress,
 ) -> TrainedLabeller:
     """Train on vectors that are there; on the processes of a launcher, where one started them."""
-    parts = split_documents(corpus, settings)
+    training, held_out = split_documents(corpus, settings)
     inputs = [as_input(x) for x in embeddings.vectors]
-    training, held_out = (
-        [
-            _Labelled(
-                inputs[p.document],
-                torch.tensor(p.segmentation.to_labels("gap"), dtype=torch.float32),
-                p.segmentation,
-            )
-            for p in part
-        ]
-        for part in parts
-    )
     start = Start(embeddings.spec, inputs[0].shape[1])
     with one_thread(), training_on(device, settings) as accelerator:
         network = make_network(start.dimension, settings)
         trainer = Trainer(network, partial(document_loss, network), accelerator)
+        learnt, judging = ([_Labelled.of(p, inputs) for p in part] for part in (training, held_out))
         trainer.train(
-            [_epochs(trainer, training, held_out, settings)],
+            _epochs(trainer, learnt, judging, settings),
             judged_by="a held-out log loss",
             on_epoch=on_epoch,
             progress=progress,
         )
+    network.cpu().eval()
     best = min(trainer.history, key=lambda row: row["log_loss"])
-    counts = {}
-    for name, passages, part in zip(
-        ("training", "held_out"), parts, (training, held_out), strict=True
-    ):
-        counts[f"{name}_documents"] = n_documents(passages)
-        counts[f"{name}_gaps"] = sum(len(each.labels) for each in part)
-        counts[f"{name}_boundaries"] = sum(int(each.labels.sum()) for each in part)
-    figures = {name: best[name] for name in ("epoch", "threshold", "log_loss", "pk", "f1")}
-    resolved = settings.resolved(len(training))
-    description = describe(trainer, resolved, start, {"gold": names}, counts, figures)
-    return TrainedLabeller(network.cpu().eval(), description)
+    return TrainedLabeller.of(
+        trainer,
+        settings.resolved(len(training)),
+        start,
+        {"gold": names},
+        counts_of(training=training, held_out=held_out),
+        {name: best[name] for name in ("epoch", "threshold", "log_loss", "pk", "f1")},
+    )
 
 
 class _Labelled(NamedTuple):
@@ -354,8 +331,14 @@ class _Labelled(NamedTuple):
     labels: Tensor  # (n - 1,), 1 for a boundary
     gold: Segmentation
 
+    @classmethod
+    def of(cls, passage: Passage, inputs: Sequence[Tensor]) -> _Labelled:
+        gold = passage.segmentation
+        labels = torch.tensor(gold.to_labels("gap"), dtype=torch.float32)
+        return cls(inputs[passage.document], labels, gold)
 
-def document_loss(network: Network, batch: tuple[Tensor, list[int], Tensor]) -> Loss:
+
+def document_loss(network: nn.Module, batch: tuple[Tensor, list[int], Tensor]) -> Loss:
     """Binary cross-entropy over the gaps of whole documents."""
     units, lengths, labels = batch
     is_there = labels != ABSENT
@@ -370,9 +353,9 @@ def read_documents(
     documents: Sequence[_Labelled], chosen: list[int]
 ) -> tuple[Tensor, list[int], Tensor]:
     """Make a batch on the host: padded vectors, lengths and padded labels."""
-    batch = [documents[i] for i in chosen]
-    units, labels = [each.vectors for each in batch], [each.labels for each in batch]
-    return padded(units), list(map(len, units)), padded(labels, ABSENT)
+    units, labels = [documents[i].vectors for i in chosen], [documents[i].labels for i in chosen]
+    padded = pad_sequence(units, batch_first=True)
+    return padded, list(map(len, units)), pad_sequence(labels, True, ABSENT)
 
 
 def _epochs(
@@ -390,7 +373,7 @@ def _epochs(
         vectors = [each.vectors for each in held_out]
         logits = gap_logits(trainer.network, vectors, trainer.accelerator.device)
         value = log_loss(np.concatenate(logits), labels)
-        if not math.isfinite(value) or not math.isfinite(training_loss):
+        if not np.isfinite([value, training_loss]).all():
             return None
         scores, golds = [probabilities(each) for each in logits], [e.gold for e in held_out]
         threshold = find_best_threshold(settings.criterion, scores, golds)
@@ -404,10 +387,10 @@ def _epochs(
     return Epochs(
         name="Training",
         examples=[(n, partial(read_documents, documents))] * settings.epochs,
+        settings=settings,
         size=size,
         rate=settings.rate,
-        weight_decay=settings.weight_decay,
-        share=rise(min(WARM_UP, steps_of([n], size))),
+        share=rise(min(WARM_UP, math.ceil(n / size))),
         judge=judge,
         draws=torch.Generator().manual_seed(settings.seed),
         patience=settings.patience,
