@@ -210,7 +210,6 @@ class SnapReport:
     shared: int = 0  # characters they share with it, added up
 
     def __add__(self, other: SnapReport) -> SnapReport:
-        """Put two reports together."""
         values = {
             each.name: (max if each.name == "furthest" else int.__add__)(
                 getattr(self, each.name), getattr(other, each.name)

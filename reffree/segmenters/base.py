@@ -108,7 +108,6 @@ class Segmenter(ABC):
     name: ClassVar[str]
 
     def __post_init__(self) -> None:
-        """Refuse options that are out of their types and bounds, and two targets at a time."""
         check_options(self)
         k, density = getattr(self, "k", None), getattr(self, "density", None)
         if k is not None and density is not None:

@@ -48,7 +48,6 @@ class C99(Segmenter):
     name: ClassVar[str] = "c99"
 
     def __post_init__(self) -> None:
-        """Refuse masks without a middle."""
         Segmenter.__post_init__(self)
         if self.mask % 2 != 1:
             raise InputError(
@@ -121,13 +120,7 @@ def rank_sums(ids: Integers, n_distinct: int, edges: Integers, reach: int) -> Fl
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _fill_similarities(
-    ids: Integers,
-    edges: Integers,
-    i: int,
-    counts: Floats,
-    squares: Floats,
-    row: Floats,
-    size: int,
+    ids: Integers, edges: Integers, i: int, counts: Floats, squares: Floats, row: Floats, size: int
 ) -> None:
     """Squared cosines of unit i with all units that some rank in the lower triangle looks at."""
     row[:] = np.inf

@@ -56,7 +56,6 @@ class ChangePoint(Segmenter):
     needs_embeddings: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Refuse penalties that are none, and two targets at a time."""
         Segmenter.__post_init__(self)
         if self.penalty is not None and (self.k is not None or not 0 < self.penalty < np.inf):
             raise InputError(
@@ -66,7 +65,7 @@ class ChangePoint(Segmenter):
             )
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
-        """Segment every document on its own."""
+        """Segment every document."""
         wanted = inputs.n_boundaries(self.k, self.name)
         return tuple(map(self._segment, inputs.vectors(self.name), wanted))
 

@@ -29,7 +29,7 @@ class NoBoundaries(Segmenter):
     name: ClassVar[str] = "none"
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
-        """One segment per document."""
+        """Segment every document."""
         return tuple(Segmentation((len(document.units),)) for document in inputs.corpus)
 
 
@@ -40,7 +40,7 @@ class AllBoundaries(Segmenter):
     name: ClassVar[str] = "all"
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
-        """One segment per unit."""
+        """Segment every document."""
         return tuple(Segmentation((1,) * len(document.units)) for document in inputs.corpus)
 
 
@@ -58,7 +58,6 @@ class Even(Segmenter):
     name: ClassVar[str] = "even"
 
     def __post_init__(self) -> None:
-        """Refuse both, neither, and numbers below 1."""
         Segmenter.__post_init__(self)
         if (self.k is None) == (self.every is None):
             raise InputError(
@@ -68,7 +67,7 @@ class Even(Segmenter):
             )
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
-        """Cut every document by the same rule."""
+        """Segment every document."""
         lengths = [len(document.units) for document in inputs.corpus]
         if self.every is not None:
             return tuple(_periodic(n, self.every) for n in lengths)
@@ -88,7 +87,6 @@ class Random(Segmenter):
     name: ClassVar[str] = "random"
 
     def __post_init__(self) -> None:
-        """Refuse what is not a probability."""
         Segmenter.__post_init__(self)
         if self.p is None or not 0 <= self.p <= 1:
             raise InputError(
@@ -168,7 +166,7 @@ class OraclePeriodic(Segmenter):
     needs_gold: ClassVar[bool] = True
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
-        """Space the boundaries."""
+        """Segment every document."""
         segments = inputs.gold_segments(self.name)
         lengths = [len(document.units) for document in inputs.corpus]
         if self.match == "document":

@@ -55,7 +55,6 @@ class Optimal(Segmenter):
     needs_embeddings: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Refuse metrics that cannot be searched."""
         Segmenter.__post_init__(self)
         metric = parse_metric(self.metric, FREE_METRICS)
         if not isinstance(metric, Arp) or metric.pool_n != "mean":
@@ -66,7 +65,7 @@ class Optimal(Segmenter):
             )
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
-        """Segment every document on its own."""
+        """Segment every document."""
         wanted = inputs.n_boundaries(self.k, self.name)
         (metric,) = parse_metrics([self.metric], inputs.seed)
         column = ("arp_std", "arp_cos", "arp_pair").index(metric.name)
@@ -172,7 +171,6 @@ class Greedy(Segmenter):
     needs_embeddings: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Refuse unknown metrics, and those that have a segmentation of their own."""
         Segmenter.__post_init__(self)
         if isinstance(parse_metric(self.metric, FREE_METRICS), Expected):
             raise InputError(
@@ -182,7 +180,7 @@ class Greedy(Segmenter):
             )
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
-        """Segment every document on its own."""
+        """Segment every document."""
         wanted = inputs.n_boundaries(self.k, self.name)
         (metric,) = parse_metrics([self.metric], inputs.seed)
         found = []

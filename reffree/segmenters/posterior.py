@@ -36,7 +36,6 @@ class LeastExpectedPk(GapScorer):
     heeds_candidates: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        """Refuse what the metric refuses."""
         GapScorer.__post_init__(self)
         self._metric()
 
@@ -52,7 +51,7 @@ class LeastExpectedPk(GapScorer):
         return bool(self.encoders) if has_scorer else self.evidence not in ("words", "cues")
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
-        """Segment every document on its own."""
+        """Segment every document."""
         return tuple(
             Segmentation(tuple(each.best().tolist()) if each.is_defined else (each.n_units,))
             for each in self._posteriors(inputs)

@@ -124,7 +124,6 @@ class AdaptiveThreshold:
     _n_recent: int = field(default=0, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse rates that the gap forbids and steps that lead nowhere."""
         for option in ("min_gap", "lifetime", "window"):
             check_whole(option, getattr(self, option), 1)
         _check_rate("rate", self.rate, self.min_gap)
@@ -182,7 +181,6 @@ class Selection(ABC):
     name: ClassVar[str]
 
     def __post_init__(self) -> None:
-        """Refuse options that are out of their bounds."""
         check_options(self)
 
     @abstractmethod
@@ -218,7 +216,6 @@ class DensitySelection(Selection):
     name: ClassVar[str] = "density"
 
     def __post_init__(self) -> None:
-        """Refuse rates that the gap forbids."""
         Selection.__post_init__(self)
         _check_rate("rate", self.rate, self.gap, "density:rate=0.1")
 
@@ -244,7 +241,6 @@ class AdaptiveSelection(Selection):
     name: ClassVar[str] = "adaptive"
 
     def __post_init__(self) -> None:
-        """Refuse what the controller refuses."""
         Selection.__post_init__(self)
         _check_rate("rho", self.rho, self.gap, "adaptive:rho=0.1")
         self.controller()

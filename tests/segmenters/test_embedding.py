@@ -365,11 +365,7 @@ def test_greedy_without_room_for_tables(monkeypatch):
     assert run(Greedy(), x) == expected
 
 
-@given(
-    vectors(max_units=10),
-    st.sampled_from(ARPS),
-    st.sampled_from([None, 0, 1, 2, 3, 5, 9]),
-)
+@given(vectors(max_units=10), st.sampled_from(ARPS), st.sampled_from([None, 0, 1, 2, 3, 5, 9]))
 @examples(120)
 def test_optimal_equals_exhaustive_search(x, metric, k):
     n = len(x)

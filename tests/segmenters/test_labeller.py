@@ -26,8 +26,8 @@ from reffree.segmenters.trained.labeller import (
     find_best_threshold,
     train_labeller,
 )
-from reffree.segmenters.trained.labellers import as_input, gap_logits, make_network
-from reffree.segmenters.trained.settings import ARCHITECTURES, LabellerSettings
+from reffree.segmenters.trained.labellers import NETWORKS, as_input, gap_logits, make_network
+from reffree.segmenters.trained.settings import LabellerSettings
 from tests.helpers import corpus_of
 from tests.oracles.labellers import best_value, f1_of_boundaries, masses_above, sheikh_logits
 from tests.oracles.reference_based import pk
@@ -77,7 +77,7 @@ def folder(labeller, tmp_path_factory):
 
 @given(st.lists(st.integers(2, 7), min_size=1, max_size=4), st.integers(1, 2))
 @examples(15)
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", NETWORKS)
 def test_padding_and_neighbours_change_nothing(architecture, lengths, layers):
     torch.manual_seed(1)
     network = make_network(5, replace(QUICK, architecture=architecture, layers=layers)).eval()
@@ -148,7 +148,7 @@ def test_many_scores_give_thresholds_from_one_boundary_to_all():
 # Training -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", NETWORKS)
 def test_cues_are_learnt(architecture, tmp_path):
     made = train(replace(QUICK, architecture=architecture))
     made.save(tmp_path / "s")

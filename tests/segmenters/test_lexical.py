@@ -227,8 +227,7 @@ TOPICS = ["apple boat pear oar"] * 8 + ["cloud rain storm wind"] * 8 + ["drum ho
 
 
 @pytest.mark.parametrize(
-    "method",
-    [TextTiling(block=4, cutoff="conservative"), C99(k=2), TextSeg(), TextSeg(k=2)],
+    "method", [TextTiling(block=4, cutoff="conservative"), C99(k=2), TextSeg(), TextSeg(k=2)]
 )
 def test_planted_topics_are_found(method):
     rng = np.random.default_rng(3)

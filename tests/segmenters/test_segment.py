@@ -17,11 +17,7 @@ from reffree.segmenters.segment import HOMES, SEGMENTERS, parse_segmenter
 from reffree.util.errors import InputError, OptionError, UnknownNameError
 from reffree.util.naming import spelling_of
 
-SPELLINGS = {
-    **{name: name for name in HOMES},
-    "even": "even:k=3",
-    "random": "random:p=0.3",
-}
+SPELLINGS = {**{name: name for name in HOMES}, "even": "even:k=3", "random": "random:p=0.3"}
 TRAINED = ("scorer", "csm", "trained", "supervised")
 EVERY = [text for name, text in SPELLINGS.items() if name not in TRAINED]
 

@@ -22,6 +22,7 @@ from reffree.encoders.embed import Vectors, corpus_vectors, units_taking_part
 from reffree.encoders.models import find_model
 from reffree.encoders.options import EncoderOptions, ModelSettings
 from reffree.segmenters.base import GapScorer, Inputs
+from reffree.segmenters.selection import Rule, select_above
 from reffree.segmenters.trained.examples import Gaps
 from reffree.segmenters.trained.folder import (
     DESCRIPTION,
@@ -72,7 +73,7 @@ class Trained(Generic[SettingsT]):
         """Score the ``n - 1`` gaps of every document, from 0 to 1, on the device of the inputs.
 
         Refuses vectors of another encoder than the one it was trained on, as far as ``inputs``
-        says whose they are, and vectors of another size in any case.
+        says whose they are, and of another size.
         """
 
     @classmethod
@@ -182,24 +183,20 @@ class GapNetwork(Trained[SettingsT]):
         cls, description: Description[SettingsT], layout: Path
     ) -> tuple[nn.Module, Any]:
         """Make a head on vectors, or a classifier on the encoder that was fine-tuned."""
-        settings = description.settings
-        transformer, tokenizer = read_layout(layout) if settings.finetune else (None, None)
-        start = Start(description.encoder, description.dimension, (), (), transformer, tokenizer)
-        return start.network(settings, cls.classifier), tokenizer
+        parts = read_layout(layout) if description.settings.finetune else (None, None)
+        start = Start(description.encoder, description.dimension, (), (), *parts)
+        return start.network(description.settings, cls.classifier), start.tokenizer
 
     def logits(self, inputs: Inputs) -> list[Floats]:
         """Score each of the ``n - 1`` gaps of every document, on the device that inputs name."""
         network, device = self.network, choose_device(inputs.device)
         models: Iterator[GapModel]
-        if isinstance(network, PairClassifier):
-            length = self.description.encoder.max_length
-            models = (
-                PairOnTexts(network, self.tokenizer, document.units, length, device)
-                for document in inputs.corpus
-            )
-        else:
-            assert isinstance(network, Head)
+        if isinstance(network, Head):
             models = (HeadOnVectors(network, [x], device) for x in self.read_vectors(inputs))
+        else:
+            assert isinstance(network, PairClassifier)
+            read = self.tokenizer, self.description.encoder.max_length
+            models = (PairOnTexts(network, d.units, *read, device) for d in inputs.corpus)
         return document_logits(models, self.description.settings.window)
 
 
@@ -266,7 +263,7 @@ class Start:
         """Make a network and what it looks at, standardised on the gaps it will learn from."""
         network = self.network(settings, classifier)
         if isinstance(network, PairClassifier):
-            return PairOnTexts(network, self.tokenizer, self.texts, self.spec.max_length, device)
+            return PairOnTexts(network, self.texts, self.tokenizer, self.spec.max_length, device)
         model = HeadOnVectors(network, self.vectors)
         network.standardise(model, gaps)
         model.to(device)
@@ -301,14 +298,13 @@ class TrainedMethod(GapScorer):
     trained: ClassVar[type[Trained[Any]]]
 
     def __post_init__(self) -> None:
-        """Refuse no path."""
         GapScorer.__post_init__(self)
         if not self.path:
+            kind = self.trained.kind
             raise InputError(
                 "no path",
-                expected=f"the folder of a trained {self.trained.kind}",
-                remedy=f"write {self.name}:path=FOLDER, and make one with reffree train "
-                f"{self.trained.kind}",
+                expected=f"the folder of a trained {kind}",
+                remedy=f"write {self.name}:path=FOLDER, and make one with reffree train {kind}",
             )
 
     @property
@@ -331,6 +327,11 @@ class TrainedMethod(GapScorer):
     def boundary_scores(self, inputs: Inputs) -> tuple[Floats, ...]:
         """Score of every gap, from 0 to 1."""
         return self.trained.load(self.path).gap_scores(inputs)
+
+    def selection_rule(self) -> Rule:
+        """Select all that reach the threshold."""
+        threshold, min_gap = self.chosen_threshold(), getattr(self, "min_gap", 1)
+        return lambda scores, candidates: select_above(scores, threshold, min_gap, candidates)
 
     def chosen_threshold(self) -> float:
         """Return the threshold given, or the best on the documents held out in training."""

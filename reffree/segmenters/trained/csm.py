@@ -98,15 +98,10 @@ class CoherenceScoring(TrainedMethod):
 
     ``path`` is a folder that ``reffree train csm`` wrote. Instead, ``encoder`` names a model whose
     own next-sentence head says how units cohere, such as ``bert``: that is what Coen's Table 4
-    calls CSM, by the paper's code, with the threshold of the lowest Pk on other dialogues.
-    ``threshold=held_out`` is that of the lowest Pk on documents held out in training, where these
-    have gold. Instead of a threshold: ``k`` boundaries, or a ``density`` (boundaries per gap). The
-    paper sets boundaries no distance apart; ``min_gap`` does.
-
-    What cannot be had: the dialogue acts and topics by which the paper chooses its training pairs
-    (`triples_of`), and its trained weights. A threshold below the mean also takes gaps that are no
-    valleys, as the rule is published: hence the 3.97 boundaries per gold boundary on TIAGE in
-    Table 4.
+    calls CSM. ``threshold=held_out`` is that of the lowest Pk on documents held out in training,
+    where these have gold. Instead of a threshold: ``k`` boundaries, or a ``density`` (boundaries
+    per gap). The paper sets boundaries no distance apart; ``min_gap`` does. A threshold below the
+    mean also takes gaps that are no valleys, as the rule is published.
     """
 
     path: str = ""
@@ -119,7 +114,6 @@ class CoherenceScoring(TrainedMethod):
     trained: ClassVar[type[CoherenceModel]] = CoherenceModel
 
     def __post_init__(self) -> None:
-        """Refuse no model or two, and two targets at a time."""
         GapScorer.__post_init__(self)
         if bool(self.path) == bool(self.encoder):
             raise InputError(
@@ -148,10 +142,7 @@ class CoherenceScoring(TrainedMethod):
         device = choose_device(inputs.device)
         length = min(folder.spec.max_length or LONGEST, LONGEST)
         head = NextSentence(network).eval()
-        models = (
-            PairOnTexts(head, tokenizer, document.units, length, device)
-            for document in inputs.corpus
-        )
+        models = (PairOnTexts(head, d.units, tokenizer, length, device) for d in inputs.corpus)
         return tuple(map(probabilities, document_logits(models, 1)))
 
     def selection_rule(self) -> Rule:
@@ -191,8 +182,7 @@ def train_csm(
     epochs: Annotated[Positive, Option("Times that every pair is seen.")] = 10,
     margin: Annotated[float, Option("By which coherent pairs are to be above others.")] = 1.0,
     batch_size: Annotated[
-        Positive | None,
-        Option("Triples in a step.", default="64, with --finetune 12", cli=False),
+        Positive | None, Option("Triples in a step.", default="64, with --finetune 12", cli=False)
     ] = None,
     embeddings: Mapping[str, Vectors] | None = None,
     on_epoch: Callable[[Row], None] = lambda row: None,
@@ -209,12 +199,7 @@ def train_csm(
     Args:
         corpora: by name; gold is not looked at, but for a threshold on documents held out.
         embeddings: arrays of every corpus, by its name, instead of an encoder.
-        on_epoch: is told how each epoch went.
-        progress: called as stages start.
-        **options: of the training (`GapOptions`), and of its encoder as in `EncoderOptions`.
-
-    Returns:
-        The model, to be saved; of an interrupted training the best state so far, once there is one.
+        on_epoch: is told how each epoch went; interrupted, the best state so far is returned.
     """
     settings, encoding = CsmSettings.choose(locals())
     parts, vectors = take_part(corpora, embeddings, encoding)

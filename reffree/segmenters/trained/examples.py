@@ -40,7 +40,6 @@ class TrainingCorpora:
     calibration: Mapping[str, Corpus] = field(default_factory=dict)  # none: gold's held-out part
 
     def __post_init__(self) -> None:
-        """Refuse to train on nothing, and to calibrate on what was learnt."""
         if not self.gold:
             raise InputError(
                 "no corpus to train on", expected="at least one", remedy="name one with gold"
@@ -90,7 +89,6 @@ class Gaps:
     sizes: tuple[int, ...]  # gaps of every passage
 
     def __len__(self) -> int:
-        """Return the number of gaps."""
         return len(self.labels)
 
     def by_passage(self, values: Floats) -> list[Floats]:

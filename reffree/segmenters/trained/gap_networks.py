@@ -225,8 +225,8 @@ class PairOnTexts:
     def __init__(
         self,
         network: PairClassifier,
-        tokenizer: Any,  # noqa: ANN401  (transformers has no types)
         texts: Sequence[str],
+        tokenizer: Any,  # noqa: ANN401  (transformers has no types)
         max_length: int | None,
         device: torch.device,
     ) -> None:
@@ -251,9 +251,7 @@ def logits_of(model: GapModel, windows: Integers) -> Floats:
 
 def document_logits(models: Iterable[GapModel], window: int) -> list[Floats]:
     """Score every gap of documents, each with a model that looks at it alone."""
-    return to_host(
-        [_logits(model, windows_of(np.arange(model.n_units), window)) for model in models]
-    )
+    return to_host([_logits(m, windows_of(np.arange(m.n_units), window)) for m in models])
 
 
 def _logits(model: GapModel, windows: Integers) -> Tensor:

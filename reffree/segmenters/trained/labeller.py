@@ -36,7 +36,7 @@ from reffree.metrics.gold.granularity import F1
 from reffree.metrics.gold.metric import GoldMetric
 from reffree.metrics.gold.windows import Pk
 from reffree.segmenters.base import GapScorer, Inputs
-from reffree.segmenters.selection import Rule, select_above
+from reffree.segmenters.selection import select_above
 from reffree.segmenters.trained.base import Start, Trained, TrainedMethod
 from reffree.segmenters.trained.examples import (
     Passage,
@@ -47,12 +47,7 @@ from reffree.segmenters.trained.examples import (
 )
 from reffree.segmenters.trained.folder import Description
 from reffree.segmenters.trained.gap_networks import log_loss, probabilities
-from reffree.segmenters.trained.labellers import (
-    as_input,
-    gap_logits,
-    make_network,
-    one_thread,
-)
+from reffree.segmenters.trained.labellers import as_input, gap_logits, make_network, one_thread
 from reffree.segmenters.trained.settings import (
     Architecture,
     Criterion,
@@ -103,8 +98,7 @@ class TrainedSegmenter(TrainedMethod):
     """Boundaries where a supervised labeller gives a gap at least a probability.
 
     ``path`` is a folder that ``reffree train segmenter`` wrote. The ``threshold`` is the one that
-    did best on the documents held out in training, unless another is given; instead of it, ``k``
-    boundaries.
+    did best on the documents held out in training, unless another is given; or ``k`` boundaries.
     """
 
     path: str = ""
@@ -114,20 +108,14 @@ class TrainedSegmenter(TrainedMethod):
     gives_probabilities: ClassVar[bool] = True
     trained: ClassVar[type[TrainedLabeller]] = TrainedLabeller
 
-    def selection_rule(self) -> Rule:
-        """Select all that reach the threshold."""
-        threshold = self.chosen_threshold()
-        return lambda scores, candidates: select_above(scores, threshold, 1, candidates)
-
 
 @dataclass(frozen=True, slots=True)
 class Supervised(GapScorer):
     """Boundaries of labellers that have not seen the document: cross-fitting.
 
     The documents are dealt into ``folds``; those of each are segmented by a labeller that was
-    trained on all others, of which it kept some for its threshold. So every document is tested and
-    none is tested on what was trained with it, at the price of as many trainings. Needs gold in
-    every document. The other options are those of ``reffree train segmenter``.
+    trained on all others, of which it kept some for its threshold. Needs gold in every document.
+    The other options are those of ``reffree train segmenter``.
     """
 
     architecture: Architecture = "bilstm"
@@ -142,7 +130,6 @@ class Supervised(GapScorer):
     needs_embeddings: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Refuse what no training can have."""
         GapScorer.__post_init__(self)
         self.settings(0)
 
@@ -257,13 +244,7 @@ def train_segmenter(
     Args:
         corpora: with gold in every document, four documents at least; several are read as one.
         embeddings: one array per document, in corpus order or by id, instead of an encoder.
-        on_epoch: is told how each epoch went.
-        progress: called as stages start.
-        **options: of the training (`TrainingOptions`), and of its encoder as in `EncoderOptions`.
-
-    Returns:
-        The segmenter, to be saved; of an interrupted training the best state so far, once there is
-        one.
+        on_epoch: is told how each epoch went; interrupted, the best state so far is returned.
     """
     settings, encoding = LabellerSettings.choose(locals())
     corpus = corpora if isinstance(corpora, Corpus) else Corpus.merge(corpora.values())
@@ -419,10 +400,7 @@ def candidate_thresholds(scores: Sequence[Floats]) -> Floats:
 
 
 def mean_values(
-    criterion: Criterion,
-    scores: Sequence[Floats],
-    gold: Sequence[Segmentation],
-    thresholds: Floats,
+    criterion: Criterion, scores: Sequence[Floats], gold: Sequence[Segmentation], thresholds: Floats
 ) -> Floats | None:
     """Return the mean of a metric over documents at every threshold; None where it has no value.
 

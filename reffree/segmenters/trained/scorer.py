@@ -89,7 +89,6 @@ class Scorer(TrainedMethod):
     trained: ClassVar[type[TrainedScorer]] = TrainedScorer
 
     def __post_init__(self) -> None:
-        """Refuse no path, and two targets at a time."""
         TrainedMethod.__post_init__(self)
         if sum(target is not None for target in (self.k, self.density, self.rate)) > 1:
             raise InputError(
@@ -102,11 +101,10 @@ class Scorer(TrainedMethod):
 
     def selection_rule(self) -> Rule:
         """Select by the threshold, or by one that is steered to a rate over the corpus."""
-        if self.rate is not None:
-            controller = AdaptiveThreshold(self.rate, self.min_gap)
-            return lambda scores, candidates: select_adaptive(scores, controller, candidates)
-        threshold = self.chosen_threshold()
-        return lambda scores, candidates: select_above(scores, threshold, self.min_gap, candidates)
+        if self.rate is None:
+            return TrainedMethod.selection_rule(self)
+        controller = AdaptiveThreshold(self.rate, self.min_gap)
+        return lambda scores, candidates: select_adaptive(scores, controller, candidates)
 
 
 def gap_probabilities(
@@ -149,8 +147,7 @@ def train_scorer(
     ] = 4,
     weight_decay: Annotated[float, Option("Of AdamW.", cli=False)] = 0.01,
     batch_size: Annotated[
-        Positive | None,
-        Option("Gaps in a step.", default="64, with --finetune 16", cli=False),
+        Positive | None, Option("Gaps in a step.", default="64, with --finetune 16", cli=False)
     ] = None,
     min_gap: Annotated[
         Positive, Option("Units between boundaries when held-out documents are segmented.")
@@ -174,13 +171,7 @@ def train_scorer(
         calibration: corpora with gold, not trained on, for temperature and threshold; by default
             documents held out.
         embeddings: arrays of every corpus, by its name, instead of an encoder.
-        on_epoch: is told how each epoch went.
-        progress: called as stages start.
-        **options: of the training (`GapOptions`), and of its encoder as in `EncoderOptions`.
-
-    Returns:
-        The scorer, to be saved; of an interrupted training the best state so far, once there is
-        one.
+        on_epoch: is told how each epoch went; interrupted, the best state so far is returned.
     """
     settings, encoding = ScorerSettings.choose(locals())
     parts = [take_part(named, embeddings, encoding) for named in (corpora, splices, calibration)]
@@ -297,11 +288,7 @@ def find_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
 
 
 def find_threshold(scores: Floats, gaps: Gaps, min_gap: int) -> float:
-    """Return the threshold of the highest held-out F1, nearest to 0.5 of several.
-
-    F1 of exact boundaries pooled over documents: with few held-out documents, their mean has more
-    noise. Coen has 0.5 everywhere (§5.1), as choosing one would hide differences in density.
-    """
+    """Return the threshold of the highest held-out F1 (pooled), nearest to 0.5 of several."""
     best, at = -1.0, 0.5
     for threshold in sorted(THRESHOLDS.tolist(), key=lambda t: (abs(t - 0.5), t)):
         value, _ = pooled_f1(select(scores, gaps, threshold, min_gap), gaps)
@@ -323,10 +310,8 @@ def figures_of(found: list[Segmentation], gaps: Gaps) -> dict[str, float | None]
     """
     f1, n_found = pooled_f1(found, gaps)
     n_gold = int(gaps.labels.sum())
-    gold = [
-        Segmentation.from_boundaries((np.flatnonzero(part) + 1).tolist(), len(part) + 1)
-        for part in gaps.by_passage(gaps.labels.astype(np.float64))
-    ]
+    labels = gaps.by_passage(gaps.labels.astype(np.float64))
+    gold = [Segmentation.from_labels(part.astype(int).tolist(), "gap") for part in labels]
     return {
         "f1": f1,
         "w_f1": float(np.asarray(WF1()(found, gold), dtype=np.float64).mean()),

@@ -70,11 +70,7 @@ class Trainer:
         self._step = accelerator.prepare(_Loss(network, loss_of))
 
     def train(
-        self,
-        *stages: Epochs,
-        judged_by: str,
-        on_epoch: Callable[[Row], None],
-        progress: Progress,
+        self, *stages: Epochs, judged_by: str, on_epoch: Callable[[Row], None], progress: Progress
     ) -> None:
         """Train, and leave the best state in the network; interrupted, the best there is by then.
 
