@@ -230,18 +230,12 @@ def units_of(text: str, blocks: Sequence[Block], language: str, user: str) -> li
 
 def pieces(text: str, start: int, end: int) -> Iterator[Span]:
     """Cut a part of a text that is too long: at blank lines and items, else lines, else spaces."""
+    places = ((_BREAK, LONGEST // 3), (_LINE_END, LONGEST // 6), (_SPACE, 1))
     while end - start > LONGEST:
-        at = _best_cut(text, start)
+        window = text[start : start + LONGEST]
+        found = ([m.start() for m in pattern.finditer(window, least)] for pattern, least in places)
+        at = start + next(filter(None, found), [LONGEST])[-1]  # the last of the best places
         yield start, start + len(text[start:at].rstrip())
         start = at + len(text[at:end]) - len(text[at:end].lstrip())
     if start < end:
         yield start, end
-
-
-def _best_cut(text: str, start: int) -> int:
-    """Return where to cut behind ``start``: at the last of the best places, not too near."""
-    window = text[start : start + LONGEST]
-    for pattern, least in ((_BREAK, LONGEST // 3), (_LINE_END, LONGEST // 6), (_SPACE, 1)):
-        if found := [each.start() for each in pattern.finditer(window) if each.start() >= least]:
-            return start + found[-1]
-    return start + LONGEST

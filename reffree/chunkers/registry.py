@@ -29,9 +29,6 @@ CHUNKERS: dict[str, type[Chunker]] = {
 LIBRARIES = ("langchain", "chonkie", "llamaindex", "docling")
 """Libraries of several splitters, of which the first is meant unless one is named."""
 
-KNOWN = ("_chunk_overlap", "chunk_overlap", "_length_function", "_tokenizer")
-"""What says of splitters how much neighbouring chunks share, and how that is measured."""
-
 _DOTTED = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 _FUNCTION = re.compile(f"{_DOTTED}:{_DOTTED}")
 
@@ -66,9 +63,11 @@ class SplitterChunker(Chunker):
         if self.method == "chunk_indices":
             return trimmed(text, [(start, start + len(chunk)) for start, chunk in chunks])
         texts = [each if isinstance(each, str) else _text_of(each) for each in chunks]
-        known = {key: getattr(self.splitter, key, None) for key in KNOWN}
-        overlap = next((known[key] for key in KNOWN[:2] if known[key] is not None), None)
-        measure = known["_length_function"] or known["_tokenizer"]
+        overlap = getattr(self.splitter, "_chunk_overlap", None)
+        if overlap is None:
+            overlap = getattr(self.splitter, "chunk_overlap", None)
+        measure = getattr(self.splitter, "_length_function", None)
+        measure = measure or getattr(self.splitter, "_tokenizer", None)
         if not isinstance(overlap, int) or measure is None:
             return locate(text, texts)
 

@@ -79,10 +79,9 @@ class ChangePoint(Segmenter):
         if most < 1 or not x.any():
             return Segmentation((n,))
         if self.penalty is None:
-            penalty = noise_penalty(_noise(x, gamma), n)
-        else:
-            with np.errstate(over="ignore", under="ignore"):
-                penalty = float(np.ldexp(self.penalty, -2 * exponent))
+            return _cheapest(x, gamma, noise_penalty(_noise(x, gamma), n), self.min_size)
+        with np.errstate(over="ignore", under="ignore"):
+            penalty = float(np.ldexp(self.penalty, -2 * exponent))
         return _cheapest(x, gamma, penalty, self.min_size)
 
 

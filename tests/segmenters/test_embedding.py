@@ -20,7 +20,6 @@ from reffree.segmenters.optimal import Greedy, Optimal
 from reffree.segmenters.posterior import LeastExpectedPk
 from reffree.segmenters.texttiling import Depth, depths_of, gap_similarities
 from reffree.util.errors import InputError
-from reffree.util.naming import spelling_of
 from tests.oracles.reference_free import cosine, document_score
 from tests.oracles.selection import greedy
 from tests.properties import examples
@@ -29,21 +28,6 @@ COUNTED = {method.name: method for method in (Depth, ChangePoint, Greedy, Optima
 METHODS = {**COUNTED, LeastExpectedPk.name: LeastExpectedPk}
 ARPS = ("arp_std", "arp_std:p=1", "arp_cos", "arp_pair")
 EVERY_METRIC = (*ARPS, "silhouette", "silhouette:average=units", "segrefree")
-EVERY_METHOD = [
-    Depth(),
-    Depth(window=2, threshold=-0.5, min_gap=1),
-    Depth(k=3, min_gap=1),
-    Depth(density=0.3),
-    *(ChangePoint(kernel=kernel) for kernel in ("linear", "cosine", "rbf")),
-    *(ChangePoint(kernel=kernel, k=3, min_size=1) for kernel in ("linear", "cosine", "rbf")),
-    ChangePoint(penalty=0.1, min_size=3),
-    *(Greedy(metric=metric) for metric in EVERY_METRIC),
-    *(Greedy(metric=metric, k=3, climb=False) for metric in EVERY_METRIC),
-    *(Optimal(metric=metric) for metric in ARPS),
-    *(Optimal(metric=metric, k=3) for metric in ARPS),
-    LeastExpectedPk(),
-    LeastExpectedPk(length=2),
-]
 
 
 @st.composite
@@ -85,39 +69,6 @@ def topics(rng, masses, d=16, spread=0.4):
 
 
 # All of them ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("method", EVERY_METHOD, ids=spelling_of)
-def test_every_document_gets_a_segmentation(method):
-    rng = np.random.default_rng(0)
-    one = rng.normal(size=(1, 4))
-    documents = [
-        *(rng.normal(size=(n, 4)) for n in (1, 2, 3, 4, 40)),
-        *(np.repeat(one, n, axis=0) for n in (2, 3, 30)),  # identical units
-        np.zeros((6, 4)),
-        np.array([[1.0], [-1.0]] * 6),
-        np.array([[0.0, 0.0], [1.0, 0.0]] * 6),
-        1e200 * rng.normal(size=(8, 3)),
-        1e-200 * rng.normal(size=(8, 3)),
-        rng.normal(size=(9, 3)) + 1e6,
-        rng.normal(size=(9, 3)).astype(np.float16),
-        np.array([[1e150], [1.0], [1e-150], [0.0], [2.0]]),
-    ]
-    before = [x.copy() for x in documents]
-    inputs = inputs_of(*documents)
-    found = method(inputs)
-    assert [s.n_units for s in found] == [len(x) for x in documents]
-    assert method(inputs) == found
-    for x, copy in zip(documents, before, strict=True):
-        np.testing.assert_array_equal(x, copy)
-
-
-@pytest.mark.parametrize("method", EVERY_METHOD, ids=spelling_of)
-def test_documents_are_segmented_on_their_own(method):
-    rng = np.random.default_rng(1)
-    documents = [topics(rng, (4, 6, 5)), topics(rng, (3, 3)), topics(rng, (7,))]
-    together = method(inputs_of(*documents))
-    assert together == tuple(run(method, x) for x in documents)
 
 
 @pytest.mark.parametrize("name", COUNTED)

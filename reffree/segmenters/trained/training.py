@@ -224,41 +224,36 @@ def training_on(device: torch.device, settings: TrainingSettings) -> Iterator[An
 
     Random numbers inside are those of the seed; outside they go on as if nothing had been trained.
     """
-    numbered = device.type == "cuda" and device.index is not None
-    cards = range(torch.cuda.device_count()) or None  # torch warns if several are not named
-    # Accelerate knows a GPU by being the current one.
-    with torch.random.fork_rng(cards), torch.cuda.device(device) if numbered else nullcontext():
-        accelerator = _accelerator(device, settings)
-        torch.manual_seed(settings.seed)
-        yield accelerator
-
-
-def _accelerator(device: torch.device, settings: TrainingSettings) -> Any:  # noqa: ANN401
     from accelerate import Accelerator, DataLoaderConfiguration, DistributedDataParallelKwargs
     from accelerate.state import AcceleratorState
 
-    precision = settings.mixed_precision
-    if precision == "auto":
-        has_bf16 = device.type == "cuda" and torch.cuda.is_bf16_supported()
-        precision = "bf16" if has_bf16 else "no"
-    elif precision != "no" and not computes_in(device, precision):
-        raise OptionError(
-            f"a device ({device}) that cannot train in {precision}",
-            expected="one that can",
-            remedy="leave it out: mixed_precision=auto takes what a device has",
-        )
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1:  # else processes have met once and for all
-        AcceleratorState._reset_state(reset_partial_state=True)  # another training had its own
-    # No loss depends on some weights of an encoder that is fine-tuned.
-    has_idle = DistributedDataParallelKwargs(find_unused_parameters=settings.finetune)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # accelerate tells of the threads it sets
-        return Accelerator(
-            cpu=device.type == "cpu",
-            mixed_precision=precision,
-            dataloader_config=DataLoaderConfiguration(non_blocking=device.type == "cuda"),
-            kwargs_handlers=[has_idle],
-        )
+    is_gpu, precision = device.type == "cuda", settings.mixed_precision
+    cards = range(torch.cuda.device_count()) or None  # torch warns if several are not named
+    # Accelerate knows a GPU by being the current one.
+    current = torch.cuda.device(device) if is_gpu and device.index is not None else nullcontext()
+    with torch.random.fork_rng(cards), current:
+        if precision not in ("auto", "no") and not computes_in(device, precision):
+            raise OptionError(
+                f"a device ({device}) that cannot train in {precision}",
+                expected="one that can",
+                remedy="leave it out: mixed_precision=auto takes what a device has",
+            )
+        if precision == "auto":
+            precision = "bf16" if is_gpu and torch.cuda.is_bf16_supported() else "no"
+        if int(os.environ.get("WORLD_SIZE", "1")) == 1:  # else processes have met once and for all
+            AcceleratorState._reset_state(reset_partial_state=True)  # another training had its own
+        # No loss depends on some weights of an encoder that is fine-tuned.
+        has_idle = DistributedDataParallelKwargs(find_unused_parameters=settings.finetune)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # accelerate tells of the threads it sets
+            accelerator = Accelerator(
+                cpu=device.type == "cpu",
+                mixed_precision=precision,
+                dataloader_config=DataLoaderConfiguration(non_blocking=is_gpu),
+                kwargs_handlers=[has_idle],
+            )
+        torch.manual_seed(settings.seed)
+        yield accelerator
 
 
 def computes_in(device: torch.device, precision: str) -> bool:
