@@ -23,7 +23,6 @@ from reffree.encoders.models import find_model
 from reffree.encoders.options import EncoderOptions, ModelSettings
 from reffree.segmenters.base import GapScorer, Inputs
 from reffree.segmenters.selection import Rule, select_above
-from reffree.segmenters.trained.examples import Gaps
 from reffree.segmenters.trained.folder import (
     DESCRIPTION,
     Description,
@@ -43,7 +42,7 @@ from reffree.segmenters.trained.gap_networks import (
 )
 from reffree.segmenters.trained.settings import Kind, TrainingSettings
 from reffree.segmenters.trained.training import Trainer
-from reffree.util.arrays import Floats
+from reffree.util.arrays import Floats, Integers
 from reffree.util.atomic import check_new_folder, replacing
 from reffree.util.errors import EncoderError, InputError, OptionError, Place
 from reffree.util.progress import Progress
@@ -256,7 +255,7 @@ class Start:
     def model(
         self,
         settings: TrainingSettings,
-        gaps: Gaps,
+        windows: Integers,
         device: torch.device,
         classifier: type[PairClassifier] = PairClassifier,
     ) -> GapModel:
@@ -265,7 +264,7 @@ class Start:
         if isinstance(network, PairClassifier):
             return PairOnTexts(network, self.texts, self.tokenizer, self.spec.max_length, device)
         model = HeadOnVectors(network, self.vectors)
-        network.standardise(model, gaps)
+        network.standardise(model, windows)
         model.to(device)
         return model
 

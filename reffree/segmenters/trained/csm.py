@@ -38,7 +38,6 @@ from reffree.segmenters.trained.examples import (
     NEXT,
     OTHER,
     SAME,
-    Gaps,
     Passage,
     hold_out,
     triples_of,
@@ -206,8 +205,7 @@ def train_csm(
     documents = [document for part in parts.values() for document in part]
     training, held_out, drawn, triples = _draw_triples(documents, settings)
     start = Start.of(parts, vectors, settings, encoding, progress)
-    pairs = np.concatenate([windows_of(each.rows, 1) for each in training])
-    neighbours = Gaps(pairs, np.zeros(len(pairs), dtype=np.float32), (len(pairs),))
+    neighbours = np.concatenate([windows_of(each.rows, 1) for each in training])
     with training_on(choose_device(encoding.device), settings) as accelerator:
         model = start.model(settings, neighbours, accelerator.device, CoherenceClassifier)
         trainer = Trainer(model.network, partial(triple_loss, model, margin), accelerator)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from reffree.encoders.models import ModelFolder
 from reffree.segmenters.base import directions, to_scale
-from reffree.segmenters.trained.examples import ABSENT, Gaps, windows_of
+from reffree.segmenters.trained.examples import ABSENT, windows_of
 from reffree.util.arrays import Floats, Integers
 from reffree.util.errors import EncoderError, first_line
 
@@ -82,14 +82,14 @@ class Head(nn.Module):
             parts += [a, b, (a - b).abs(), a * b, cosine]
         return torch.cat(parts, dim=1)  # (g, f)
 
-    def standardise(self, model: HeadOnVectors, gaps: Gaps) -> None:
+    def standardise(self, model: HeadOnVectors, windows: Integers) -> None:
         """Take centre and spread of every feature from the training gaps, on the CPU."""
         total, squares = torch.zeros_like(self.centre).double(), torch.zeros(()).double()
-        for batch in _batches(gaps.windows, model.gaps_at_once):
+        for batch in _batches(windows, model.gaps_at_once):
             x = self.features(*model.gather(torch.from_numpy(batch))).double()
             total, squares = total + x.sum(0), squares + x.square().sum(0)
-        mean = total / len(gaps)
-        spread = (squares / len(gaps) - mean.square()).clamp(min=0).sqrt()
+        mean = total / len(windows)
+        spread = (squares / len(windows) - mean.square()).clamp(min=0).sqrt()
         self.centre.copy_(mean)
         self.spread.copy_(torch.where(spread > LEAST_SPREAD, spread, torch.ones_like(spread)))
 

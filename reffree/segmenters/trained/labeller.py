@@ -13,7 +13,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, NamedTuple, Unpack
+from typing import Annotated, ClassVar, Literal, Unpack
 
 import numpy as np
 import torch
@@ -286,9 +286,8 @@ def train_labeller(
     with one_thread(), training_on(device, settings) as accelerator:
         network = make_network(start.dimension, settings)
         trainer = Trainer(network, partial(document_loss, network), accelerator)
-        learnt, judging = ([_Labelled.of(p, inputs) for p in part] for part in (training, held_out))
         trainer.train(
-            _epochs(trainer, learnt, judging, settings),
+            _epochs(trainer, inputs, training, held_out, settings),
             judged_by="a held-out log loss",
             on_epoch=on_epoch,
             progress=progress,
@@ -305,20 +304,6 @@ def train_labeller(
     )
 
 
-class _Labelled(NamedTuple):
-    """A document under a reference."""
-
-    vectors: Tensor  # (n, d)
-    labels: Tensor  # (n - 1,), 1 for a boundary
-    gold: Segmentation
-
-    @classmethod
-    def of(cls, passage: Passage, inputs: Sequence[Tensor]) -> _Labelled:
-        gold = passage.segmentation
-        labels = torch.tensor(gold.to_labels("gap"), dtype=torch.float32)
-        return cls(inputs[passage.document], labels, gold)
-
-
 def document_loss(network: nn.Module, batch: tuple[Tensor, list[int], Tensor]) -> Loss:
     """Binary cross-entropy over the gaps of whole documents."""
     units, lengths, labels = batch
@@ -331,32 +316,35 @@ def document_loss(network: nn.Module, batch: tuple[Tensor, list[int], Tensor]) -
 
 
 def read_documents(
-    documents: Sequence[_Labelled], chosen: list[int]
+    inputs: Sequence[Tensor], passages: Sequence[Passage], chosen: list[int]
 ) -> tuple[Tensor, list[int], Tensor]:
-    """Make a batch on the host: padded vectors, lengths and padded labels."""
-    units, labels = [documents[i].vectors for i in chosen], [documents[i].labels for i in chosen]
-    padded = pad_sequence(units, batch_first=True)
-    return padded, list(map(len, units)), pad_sequence(labels, True, ABSENT)
+    """Make a batch on the host: padded vectors, lengths and padded labels, 1 for a boundary."""
+    units = [inputs[passages[i].document] for i in chosen]
+    golds = [passages[i].segmentation.to_labels("gap") for i in chosen]
+    labels = pad_sequence([torch.tensor(gold).float() for gold in golds], True, ABSENT)
+    return pad_sequence(units, batch_first=True), list(map(len, units)), labels
 
 
 def _epochs(
     trainer: Trainer,
-    training: Sequence[_Labelled],
-    held_out: Sequence[_Labelled],
+    inputs: Sequence[Tensor],
+    training: Sequence[Passage],
+    held_out: Sequence[Passage],
     settings: LabellerSettings,
 ) -> Epochs:
     """Make the one stage, which ends when no epoch is better for a while."""
-    documents = [each for each in training if len(each.labels)]
-    n, size = len(documents), settings.batch(len(training))
-    labels = np.concatenate([each.labels.numpy() for each in held_out])
+    passages = [each for each in training if len(each.rows) > 1]
+    n, size = len(passages), settings.batch(len(training))
+    golds = [each.segmentation for each in held_out]
+    labels = np.concatenate([gold.to_labels("gap") for gold in golds])
 
     def judge(number: int, training_loss: float) -> tuple[float, Row] | None:
-        vectors = [each.vectors for each in held_out]
+        vectors = [inputs[each.document] for each in held_out]
         logits = gap_logits(trainer.network, vectors, trainer.accelerator.device)
         value = log_loss(np.concatenate(logits), labels)
         if not np.isfinite([value, training_loss]).all():
             return None
-        scores, golds = [probabilities(each) for each in logits], [e.gold for e in held_out]
+        scores = [probabilities(each) for each in logits]
         threshold = find_best_threshold(settings.criterion, scores, golds)
         row: Row = {"epoch": number, "training_loss": training_loss, "log_loss": value}
         row["threshold"] = threshold
@@ -367,7 +355,7 @@ def _epochs(
 
     return Epochs(
         name="Training",
-        examples=[(n, partial(read_documents, documents))] * settings.epochs,
+        examples=[(n, partial(read_documents, inputs, passages))] * settings.epochs,
         settings=settings,
         size=size,
         rate=settings.rate,

@@ -180,7 +180,7 @@ def train_scorer(
     examples = examples_of(learnt, settings)  # refuses what teaches nothing before it is encoded
     start = Start.of(learnt.everything, vectors, settings, encoding, progress)
     with training_on(choose_device(encoding.device), settings) as accelerator:
-        model = start.model(settings, examples.gold, accelerator.device)
+        model = start.model(settings, examples.gold.windows, accelerator.device)
         trainer = Trainer(model.network, partial(gap_loss, model), accelerator)
         trainer.train(
             _stage(model, examples, settings, "splices", examples.splices, settings.rate),
