@@ -26,7 +26,6 @@ class Chunker:
     """The option that says how large chunks may be, if there is one."""
 
     def __post_init__(self) -> None:
-        """Refuse sizes that libraries refuse."""
         for option in fields(self):
             if option.type == "int":
                 least = 0 if option.name == "chunk_overlap" else 1

@@ -107,7 +107,8 @@ class _Lines:
     def table(self, i: int) -> int | None:
         """Return the last line of a table that starts here."""
         line, last = self.lines[i], i
-        if "|" in line and not self.is_blank(i + 1) and _is_rule(self.lines[i + 1]):
+        below = "" if self.is_blank(i + 1) else self.lines[i + 1]
+        if "|" in line and "|" in below and "-" in below and _RULE.fullmatch(below):
             while last + 1 < len(self.lines) and "|" in self.lines[last + 1]:
                 last += 1
         elif _GRID.fullmatch(line):
@@ -118,8 +119,7 @@ class _Lines:
             rules = islice((j for j in rest if _COLUMNS.fullmatch(self.lines[j])), 2)
             last = next((j for j in rules if self.is_blank(j + 1)), i)
         elif _TABLE_DIRECTIVE.match(line):
-            last = max(i, self.indented(i + 1, self.indent(i) + 1))
-            return last if last > i else None
+            last = self.indented(i + 1, self.indent(i) + 1)
         return last if last > i else None
 
     def code(self, i: int) -> int | None:
@@ -157,41 +157,34 @@ class _Lines:
         item = (_FIRST_ITEM if in_prose else _ITEM).match(self.lines[i])
         if item is None or _LINE.fullmatch(self.lines[i].replace(" ", "")):
             return None
-        least, last, j = self.indent(i), i, i + 1
-        while j < len(self.lines):
+        least, last = self.indent(i), i
+        for j in range(i + 1, len(self.lines)):
             line = self.lines[j]
-            is_after_blank = self.is_blank(j - 1)
             if not line.strip():
-                j += 1
                 continue
             is_item = _ITEM.match(line) is not None and self.indent(j) >= least
             if _FENCE.match(line) or self.heading(j) is not None or self.table(j) is not None:
                 break
-            if is_after_blank and not is_item and self.indent(j) <= least:
+            if self.is_blank(j - 1) and not is_item and self.indent(j) <= least:
                 break
-            last, j = j, j + 1
+            last = j
         return last
 
-    def pre(self, i: int) -> tuple[Kind, int] | None:
-        """Return what an HTML table or preformatted text is, and its last line."""
-        tag = _TAG.match(self.lines[i])
+    def special(self, i: int, *, in_prose: bool = False) -> tuple[Kind, int] | None:
+        """Return what starts at a line, and where it ends, if it is no prose."""
+        if (last := self.code(i)) is not None:
+            return "code", last
+        if (last := self.table(i)) is not None:
+            return "tables", last
+        if (last := self.heading(i)) is not None:
+            return "headings", last
+        if (last := self.list(i, in_prose=in_prose)) is not None:
+            return "lists", last
+        tag = _TAG.match(self.lines[i])  # of an HTML table or preformatted text
         if tag is None:
             return None
         last = self.until(i, re.compile(rf"</{tag[1]}\s*>", re.IGNORECASE))
         return ("tables" if tag[1].lower() == "table" else "code"), last
-
-    def special(self, i: int, *, in_prose: bool = False) -> tuple[Kind, int] | None:
-        """Return what starts at a line, and where it ends, if it is no prose."""
-        found: list[tuple[Kind, int | None]] = [("tables", self.table(i))]
-        if (last := self.code(i)) is not None:
-            return "code", last
-        found += [("headings", self.heading(i)), ("lists", self.list(i, in_prose=in_prose))]
-        known = next(((kind, last) for kind, last in found if last is not None), None)
-        return known or self.pre(i)
-
-
-def _is_rule(line: str) -> bool:
-    return "|" in line and "-" in line and _RULE.fullmatch(line) is not None
 
 
 def blocks_of(text: str) -> list[Block]:
@@ -237,18 +230,12 @@ def units_of(text: str, blocks: Sequence[Block], language: str, user: str) -> li
 
 def pieces(text: str, start: int, end: int) -> Iterator[Span]:
     """Cut a part of a text that is too long: at blank lines and items, else lines, else spaces."""
+    places = ((_BREAK, LONGEST // 3), (_LINE_END, LONGEST // 6), (_SPACE, 1))
     while end - start > LONGEST:
-        at = _best_cut(text, start)
+        window = text[start : start + LONGEST]
+        found = ([m.start() for m in pattern.finditer(window, least)] for pattern, least in places)
+        at = start + next(filter(None, found), [LONGEST])[-1]  # the last of the best places
         yield start, start + len(text[start:at].rstrip())
         start = at + len(text[at:end]) - len(text[at:end].lstrip())
     if start < end:
         yield start, end
-
-
-def _best_cut(text: str, start: int) -> int:
-    """Return where to cut behind ``start``: at the last of the best places, not too near."""
-    window = text[start : start + LONGEST]
-    for pattern, least in ((_BREAK, LONGEST // 3), (_LINE_END, LONGEST // 6), (_SPACE, 1)):
-        if found := [each.start() for each in pattern.finditer(window) if each.start() >= least]:
-            return start + found[-1]
-    return start + LONGEST

@@ -19,7 +19,8 @@ from reffree.util.errors import InputError
 from reffree.util.naming import settings_of
 
 Embed = Callable[[Sequence[str]], Any]
-"""From texts to an array with a row for each; numpy's types would cost the help its speed."""
+"""From texts to an array with a row for each."""
+
 Tokenizer = Literal["character", "word"]
 SEPARATORS = {"paragraph": "\n\n", "line": "\n", "space": " "}
 
@@ -28,8 +29,7 @@ SEPARATORS = {"paragraph": "\n\n", "line": "\n", "space": " "}
 class LangChainRecursive(Chunker):
     """``RecursiveCharacterTextSplitter``: paragraphs, else lines, else words, else characters.
 
-    LangChain lets neighbouring chunks share 200 characters unless told otherwise; the default is 0
-    here. Chunks that overlap count by their starts.
+    Chunks that overlap count by their starts.
     """
 
     chunk_size: int = 4000
@@ -38,13 +38,12 @@ class LangChainRecursive(Chunker):
     splitter: ClassVar[str] = "RecursiveCharacterTextSplitter"
     package: ClassVar[str | None] = "langchain-text-splitters"
     sized_by: ClassVar[str | None] = "chunk_size"
-    always: ClassVar[str | None] = None
-    """A remark whatever the overlap is."""
+    always: ClassVar[str] = ""  # a remark whatever the overlap is
 
     @property
     def remark(self) -> str | None:
         """Tell of the overlap, and what else there is to say."""
-        overlap = None if self.chunk_overlap else "chunk_overlap is 0 here, 200 in LangChain"
+        overlap = "" if self.chunk_overlap else "chunk_overlap is 0 here, 200 in LangChain"
         return "; ".join(filter(None, [overlap, self.always])) or None
 
     def __call__(self, text: str) -> Sequence[Span]:
@@ -71,16 +70,14 @@ class LangChainCharacter(LangChainRecursive):
     separator: Literal["paragraph", "line", "space"] = "paragraph"
     name: ClassVar[str] = "langchain-character"
     splitter: ClassVar[str] = "CharacterTextSplitter"
-    always: ClassVar[str | None] = (
-        "cuts at one separator only, so chunks may be longer than chunk_size"
-    )
+    always: ClassVar[str] = "cuts at one separator only, so chunks may be longer than chunk_size"
 
 
 class Chonkie(Chunker):
     """A chunker of chonkie.
 
-    Chunks are looked up by their text: the indices that chonkie gives count the characters of its
-    chunks, so they fall behind by every space that the word tokenizer leaves out between two.
+    Chunks are looked up by their text: chonkie's indices fall behind by every space that the word
+    tokenizer leaves out between two.
     """
 
     __slots__ = ()
@@ -153,7 +150,6 @@ class ChonkieSemantic(Chonkie):
     )
 
     def __post_init__(self) -> None:
-        """Refuse values that chonkie refuses."""
         Chunker.__post_init__(self)
         if not 0 < self.threshold < 1:
             raise InputError(
@@ -226,15 +222,17 @@ class LlamaIndexSentence(Chunker):
     def __call__(self, text: str) -> Sequence[Span]:
         """Cut a text."""
         tokens = self._tokenizer()
-        home = "llama_index.core.node_parser"
-        parsers = library(home, "llama-index-core", self.name, "llamaindex")
-        chunks = getattr(parsers, self.splitter)(**settings_of(self)).split_text(text)
+        chunks = getattr(self._module("node_parser"), self.splitter)(
+            **settings_of(self)
+        ).split_text(text)
         return locate(text, chunks, lambda shared: len(tokens(shared)) <= self.chunk_overlap)
 
     def _tokenizer(self) -> Callable[[str], list[int]]:
-        utils = library("llama_index.core.utils", "llama-index-core", self.name, "llamaindex")
-        found: Callable[[str], list[int]] = utils.get_tokenizer()
+        found: Callable[[str], list[int]] = self._module("utils").get_tokenizer()
         return found
+
+    def _module(self, name: str) -> Any:  # noqa: ANN401  (a module)
+        return library(f"llama_index.core.{name}", "llama-index-core", self.name, "llamaindex")
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +248,7 @@ class Docling(Chunker):
     """A chunker of docling, on the text read as Markdown.
 
     Docling takes marks off and writes tables anew, so chunks are looked up by their letters and
-    digits. One that is the first under a heading starts with it, and each reaches to the next.
+    digits. The first under a heading starts with it, and each reaches to the next.
     """
 
     __slots__ = ()
@@ -276,8 +274,7 @@ class Docling(Chunker):
 class DoclingHybrid(Docling):
     """``HybridChunker``: a chunk for every paragraph, list or table, split and merged to a size.
 
-    Sizes are in words or characters: docling's own default counts with a tokenizer that would have
-    to be downloaded.
+    Sizes are in words or characters: docling's own tokenizer would have to be downloaded.
     """
 
     max_tokens: int = 256

@@ -20,17 +20,10 @@ FLAG = "--chunker"
 CHUNKERS: dict[str, type[Chunker]] = {
     kind.name: kind
     for kind in (
-        libraries.LangChainRecursive,
-        libraries.LangChainCharacter,
-        libraries.ChonkieRecursive,
-        libraries.ChonkieToken,
-        libraries.ChonkieSentence,
-        libraries.ChonkieSemantic,
-        libraries.SemanticTextSplitter,
-        libraries.LlamaIndexSentence,
-        libraries.LlamaIndexToken,
-        libraries.DoclingHybrid,
-        libraries.DoclingHierarchical,
+        *(libraries.LangChainRecursive, libraries.LangChainCharacter, libraries.ChonkieRecursive),
+        *(libraries.ChonkieToken, libraries.ChonkieSentence, libraries.ChonkieSemantic),
+        *(libraries.SemanticTextSplitter, libraries.LlamaIndexSentence, libraries.LlamaIndexToken),
+        *(libraries.DoclingHybrid, libraries.DoclingHierarchical),
     )
 }
 LIBRARIES = ("langchain", "chonkie", "llamaindex", "docling")

@@ -39,10 +39,9 @@ def with_scorers_encoder(metrics: Iterable[object], options: EncoderOptions) -> 
     folders = scorer_folders(metrics)
     if not folders or options.encoder is not None:
         return options
-    from reffree.segmenters.trained.folder import trained_encoding
-    from reffree.segmenters.trained.scorer import scorer_encoders
+    from reffree.segmenters.trained.folder import encoders_of, trained_encoding
 
-    return trained_encoding(options, scorer_encoders(folders))
+    return trained_encoding(options, encoders_of(folders))
 
 
 def readings(

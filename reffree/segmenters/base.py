@@ -108,7 +108,6 @@ class Segmenter(ABC):
     name: ClassVar[str]
 
     def __post_init__(self) -> None:
-        """Refuse options that are out of their types and bounds, and two targets at a time."""
         check_options(self)
         k, density = getattr(self, "k", None), getattr(self, "density", None)
         if k is not None and density is not None:
@@ -209,13 +208,11 @@ def directions(x: Floats) -> Floats:
 
 def rises(scores: Floats) -> tuple[Floats, Floats]:
     """How far scores rise from each one to the left and to the right, as long as none falls."""
-    return _peaks_before(scores) - scores, _peaks_before(scores[::-1])[::-1] - scores
 
+    def peaks(scores: Floats) -> Floats:
+        """Score reached from each one by going left for as long as they do not fall."""
+        falls_at_once = np.concatenate([[True], scores[:-1] < scores[1:]])[: len(scores)]
+        top = np.maximum.accumulate(np.where(falls_at_once, np.arange(len(scores)), 0))
+        return scores[top]
 
-def _peaks_before(scores: Floats) -> Floats:
-    """Score reached from each one by going left for as long as they do not fall."""
-    if not len(scores):
-        return scores
-    falls_at_once = np.concatenate([[True], scores[:-1] < scores[1:]])
-    top = np.maximum.accumulate(np.where(falls_at_once, np.arange(len(scores)), 0))
-    return scores[top]
+    return peaks(scores) - scores, peaks(scores[::-1])[::-1] - scores

@@ -36,14 +36,9 @@ class C99(Segmenter):
        variance being those of all gains down to single units.
 
     ``k=gold`` is for oracles; ``k=mean`` gives every document gold's mean number of segments over
-    the corpus, the "known average" of Georgescul et al. 2006, §5.1. A document of ``k`` units or
-    fewer has a boundary after every unit.
-
-    Gains do not fall steadily, and the paper does not say how the threshold makes a number of them.
-    Its author's release first weighs each with its neighbours, 1 2 4 8 4 2 1, and then counts those
-    before the first that is not above; so does this. The release also takes, in each segment, the
-    boundary that is best for that segment alone; this takes the one that makes D highest, as
-    printed.
+    the corpus (Georgescul et al. 2006, §5.1). A document of ``k`` units or fewer has a boundary
+    after every unit. Gains do not fall steadily: as in the author's release each is weighed with
+    its neighbours, 1 2 4 8 4 2 1, and those before the first that is not above are counted.
     """
 
     k: Literal["auto", "gold", "mean"] | int = "auto"
@@ -53,7 +48,6 @@ class C99(Segmenter):
     name: ClassVar[str] = "c99"
 
     def __post_init__(self) -> None:
-        """Refuse masks without a middle."""
         Segmenter.__post_init__(self)
         if self.mask % 2 != 1:
             raise InputError(
@@ -98,8 +92,7 @@ def rank_sums(ids: Integers, n_distinct: int, edges: Integers, reach: int) -> Fl
     n = len(edges) - 1
     size = 2 * reach + 1
     band = np.full((size, n + 2 * reach), np.inf)  # row i at i % size; what is outside is not lower
-    counts = np.zeros(n_distinct)
-    squares = np.zeros(n)
+    counts, squares = np.zeros(n_distinct), np.zeros(n)
     for i in range(n):
         for term in ids[edges[i] : edges[i + 1]]:
             squares[i] += 2 * counts[term] + 1
@@ -127,13 +120,7 @@ def rank_sums(ids: Integers, n_distinct: int, edges: Integers, reach: int) -> Fl
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _fill_similarities(
-    ids: Integers,
-    edges: Integers,
-    i: int,
-    counts: Floats,
-    squares: Floats,
-    row: Floats,
-    size: int,
+    ids: Integers, edges: Integers, i: int, counts: Floats, squares: Floats, row: Floats, size: int
 ) -> None:
     """Squared cosines of unit i with all units that some rank in the lower triangle looks at."""
     row[:] = np.inf
@@ -158,17 +145,13 @@ def _rank(band: Floats, i: int, n: int, reach: int, lower: Floats) -> None:
     lower[:] = 0
     for row in range(first, last + 1):
         for shift in range(size):
-            _count_lower(own, band[row % size, shift : shift + i + 1], lower)
+            others = band[row % size, shift : shift + i + 1]
+            for j in range(i + 1):
+                lower[j] += 1.0 if others[j] < own[j] else 0.0
     for j in range(i + 1):
         columns = min(n - 1, j + reach) - max(0, j - reach) + 1
         neighbours = (last - first + 1) * columns - 1
         lower[j] = lower[j] / neighbours if neighbours > 0 else 0.0
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _count_lower(own: Floats, others: Floats, count: Floats) -> None:
-    for j in range(len(own)):
-        count[j] += 1.0 if others[j] < own[j] else 0.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -4,10 +4,9 @@ The cost of a segment of units :math:`I` is their squared distance to the mean i
 
 .. math:: c(I) = \sum_{i \in I} k(x_i, x_i) - \frac{1}{|I|} \sum_{i, j \in I} k(x_i, x_j),
 
-and the segmentation found has the least total cost of all with ``k`` boundaries (the dynamic
-programme of ruptures, Truong, Oudre & Vayatis 2020), or the least total cost plus ``penalty`` per
-boundary of all. The latter is not left to ruptures, whose pruning now and then loses the optimum
-when segments have a least size.
+and the segmentation found has the least total cost of all with ``k`` boundaries (by ruptures,
+Truong, Oudre & Vayatis 2020), or the least total cost plus ``penalty`` per boundary of all (not by
+ruptures, whose pruning may lose the optimum when segments have a least size).
 """
 
 from __future__ import annotations
@@ -44,10 +43,9 @@ class ChangePoint(Segmenter):
     """The best ``k`` boundaries, or all that each save more cost than ``penalty``.
 
     Without either the penalty is `noise_penalty`, what a boundary could save in noise. Kernels:
-    ``linear`` (squared Euclidean distances), ``cosine`` (the same on
-    directions; a zero vector stays zero), ``rbf`` (width by the median of the squared distances).
-    Segments have ``min_size`` units or more; there are fewer boundaries than ``k`` where no more
-    fit.
+    ``linear`` (squared Euclidean distances), ``cosine`` (the same on directions; a zero vector
+    stays zero), ``rbf`` (width by the median of the squared distances). Segments have ``min_size``
+    units or more; there are fewer boundaries than ``k`` where no more fit.
     """
 
     kernel: Kernel = "cosine"
@@ -58,7 +56,6 @@ class ChangePoint(Segmenter):
     needs_embeddings: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Refuse penalties that are none, and two targets at a time."""
         Segmenter.__post_init__(self)
         if self.penalty is not None and (self.k is not None or not 0 < self.penalty < np.inf):
             raise InputError(
@@ -68,7 +65,7 @@ class ChangePoint(Segmenter):
             )
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
-        """Segment every document on its own."""
+        """Segment every document."""
         wanted = inputs.n_boundaries(self.k, self.name)
         return tuple(map(self._segment, inputs.vectors(self.name), wanted))
 
@@ -82,10 +79,9 @@ class ChangePoint(Segmenter):
         if most < 1 or not x.any():
             return Segmentation((n,))
         if self.penalty is None:
-            penalty = noise_penalty(_noise(x, gamma), n)
-        else:
-            with np.errstate(over="ignore", under="ignore"):
-                penalty = float(np.ldexp(self.penalty, -2 * exponent))
+            return _cheapest(x, gamma, noise_penalty(_noise(x, gamma), n), self.min_size)
+        with np.errstate(over="ignore", under="ignore"):
+            penalty = float(np.ldexp(self.penalty, -2 * exponent))
         return _cheapest(x, gamma, penalty, self.min_size)
 
 

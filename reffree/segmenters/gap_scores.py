@@ -118,13 +118,12 @@ def raw_scores(method: GapScorer | None, inputs: Inputs) -> tuple[Floats, ...]:
 
 
 def gap_scores(method: GapScorer | None, inputs: Inputs, min_gap: int) -> GapScores:
-    r"""Score every gap of every document, and keep what non-maximum suppression leaves.
+    """Score every gap of every document, and keep what non-maximum suppression leaves.
 
-    Probabilities, such as those of ``scorer``, stay as they are. Depths and random numbers have
-    no such scale, so they are replaced by ranks: the share of all boundaries that spacing leaves
-    room for, over the corpus, with a lower score. A threshold of .6 then takes the highest 40 % of
-    them, and the lowest depth, which is no valley, is never taken. Ranks change neither the order
-    of boundaries nor the curve over densities, only where on it the thresholds lie.
+    Probabilities stay as they are. Depths and random numbers have no such scale, so they are
+    replaced by ranks: the share of all boundaries that spacing leaves room for, over the corpus,
+    with a lower score. A threshold of .6 then takes the highest 40 % of them, and the lowest depth,
+    which is no valley, is never taken.
     """
     name = CHANCE if method is None else spelling_of(method)
     is_ranked = method is None or not method.gives_probabilities
@@ -155,19 +154,13 @@ def _spaced(
     is_ranked: bool,
 ) -> GapScores:
     masks = [None] * len(scores) if candidates is None else candidates
-    taken = []
-    for each, mask in zip(scores, masks, strict=True):
-        boundaries = select_above(each, -np.inf, min_gap, mask).boundaries
-        taken.append(tuple((b, float(each[b - 1])) for b in boundaries))
-    n_units = tuple(len(each) + 1 for each in scores)
-    return GapScores(name, n_units, tuple(_ranks(taken) if is_ranked else taken), own, is_ranked)
-
-
-def _ranks(taken: Sequence[Taken]) -> list[Taken]:
-    """Replace scores by the share of all of them that are lower."""
-    pooled = np.sort([score for document in taken for _, score in document])
-    size = max(1, len(pooled))
-    return [
-        tuple((b, float(np.searchsorted(pooled, score)) / size) for b, score in document)
-        for document in taken
+    found = [
+        [(b, float(each[b - 1])) for b in select_above(each, -np.inf, min_gap, mask).boundaries]
+        for each, mask in zip(scores, masks, strict=True)
     ]
+    if is_ranked:  # by the share of all scores that are lower
+        pooled = np.sort([score for document in found for _, score in document])
+        size = max(1, len(pooled))
+        found = [[(b, float(np.searchsorted(pooled, s)) / size) for b, s in each] for each in found]
+    n_units = tuple(len(each) + 1 for each in scores)
+    return GapScores(name, n_units, tuple(map(tuple, found)), own, is_ranked)

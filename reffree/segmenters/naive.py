@@ -1,8 +1,7 @@
 """Segmenters that read no text: what every other method and every metric has to beat.
 
-The random ones differ in how many boundaries they draw. Given their number, every set of gaps is
-equally likely. Methods that take that number from gold are oracles: no user of a real system has
-it, and they refuse to work without gold.
+Given the number of boundaries, a random one makes every set of gaps equally likely. Methods that
+take that number from gold are oracles, and refuse to work without gold.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class NoBoundaries(Segmenter):
     name: ClassVar[str] = "none"
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
-        """One segment per document."""
+        """Segment every document."""
         return tuple(Segmentation((len(document.units),)) for document in inputs.corpus)
 
 
@@ -41,7 +40,7 @@ class AllBoundaries(Segmenter):
     name: ClassVar[str] = "all"
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
-        """One segment per unit."""
+        """Segment every document."""
         return tuple(Segmentation((1,) * len(document.units)) for document in inputs.corpus)
 
 
@@ -51,8 +50,7 @@ class Even(Segmenter):
 
     With ``k`` the boundaries are ⌊i·n/k⌋ for i = 1…k−1, so masses differ by 1 at most; a document
     of fewer than ``k`` units has a boundary after every unit. With ``every`` the last segment takes
-    what is left over. Neither has a default: the right number is what a corpus without gold
-    cannot tell.
+    what is left over.
     """
 
     k: Positive | None = None
@@ -60,7 +58,6 @@ class Even(Segmenter):
     name: ClassVar[str] = "even"
 
     def __post_init__(self) -> None:
-        """Refuse both, neither, and numbers below 1."""
         Segmenter.__post_init__(self)
         if (self.k is None) == (self.every is None):
             raise InputError(
@@ -70,7 +67,7 @@ class Even(Segmenter):
             )
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
-        """Cut every document by the same rule."""
+        """Segment every document."""
         lengths = [len(document.units) for document in inputs.corpus]
         if self.every is not None:
             return tuple(_periodic(n, self.every) for n in lengths)
@@ -82,8 +79,7 @@ class Random(Segmenter):
     """A boundary in every gap with probability ``p``, independently of the others.
 
     ``draw`` numbers the independent draws of one seed, for several systems alike. Two of the same
-    draw are nested: the one with the smaller ``p`` has none but boundaries of the other. ``p`` has
-    no default, as the number of boundaries is all this method has to say.
+    draw are nested: the one with the smaller ``p`` has none but boundaries of the other.
     """
 
     p: float | None = None
@@ -91,7 +87,6 @@ class Random(Segmenter):
     name: ClassVar[str] = "random"
 
     def __post_init__(self) -> None:
-        """Refuse what is not a probability."""
         Segmenter.__post_init__(self)
         if self.p is None or not 0 <= self.p <= 1:
             raise InputError(
@@ -105,20 +100,16 @@ class Random(Segmenter):
         found = []
         for document in inputs.corpus:
             rng, n_units = inputs.rng(document.id, self.name), len(document.units)
-            for _ in range(self.draw):
-                rng.random(n_units - 1)
-            probability = self.p or 0.0  # None was refused
-            marked = np.flatnonzero(rng.random(n_units - 1) < probability) + 1
+            for _ in range(self.draw + 1):
+                drawn = rng.random(n_units - 1)
+            marked = np.flatnonzero(drawn < (self.p or 0.0)) + 1  # None was refused
             found.append(Segmentation.from_boundaries(marked.tolist(), n_units))
         return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
 class RandomKnown(Segmenter):
-    """As many boundaries as gold has in the document, in any gaps.
-
-    Georgescul et al. 2006 §5.1, "random known". Needs gold.
-    """
+    """As many boundaries as gold has, in any gaps (Georgescul et al. 2006 §5.1, "random known")."""
 
     name: ClassVar[str] = "random_known"
     needs_gold: ClassVar[bool] = True
@@ -134,11 +125,9 @@ class RandomKnown(Segmenter):
 
 @dataclass(frozen=True, slots=True)
 class RandomUnknown(Segmenter):
-    """A random number of boundaries in any gaps.
+    """A random number of boundaries in any gaps (Georgescul et al. 2006 §5.1, "random unknown").
 
-    Georgescul et al. 2006 §5.1, "random unknown". They do not say how the number is drawn: here
-    every number from 0 to n − 1 is equally likely in each document, so half of the gaps have a
-    boundary in the mean.
+    Here every number from 0 to n − 1 is equally likely in each document.
     """
 
     name: ClassVar[str] = "random_unknown"
@@ -154,10 +143,9 @@ class RandomUnknown(Segmenter):
 
 @dataclass(frozen=True, slots=True)
 class OracleRandom(RandomKnown):
-    """As many boundaries as gold has in the document, in any gaps.
+    """Coen, "When F1 Fails", Table 3, "oracle-density random (BOR = 1)".
 
-    Coen, "When F1 Fails", Table 3, "oracle-density random (BOR = 1)": the same distribution as
-    `RandomKnown`, by independent draws. Needs gold.
+    The same distribution as `RandomKnown`, by independent draws.
     """
 
     name: ClassVar[str] = "oracle_random"
@@ -167,10 +155,9 @@ class OracleRandom(RandomKnown):
 class OraclePeriodic(Segmenter):
     """A boundary after every N units, N such that there are as many boundaries as in gold.
 
-    Coen, "When F1 Fails", §4 and Table 3, "oracle-periodic (Every-N)". Needs gold. The paper gives
-    N but not how it was found. ``match=corpus``: one N for all documents, the smallest of those
-    whose number of boundaries over the corpus is nearest to gold's (Table 3: one N per dataset,
-    BOR .97 to 1.10). ``match=document``: each document has its own number of gold boundaries,
+    Coen, "When F1 Fails", §4 and Table 3, "oracle-periodic (Every-N)". ``match=corpus``: one N for
+    all documents, the smallest of those whose number of boundaries over the corpus is nearest to
+    gold's (Table 3). ``match=document``: each document has its own number of gold boundaries,
     spaced evenly (Table 4: BOR 1.00).
     """
 
@@ -179,7 +166,7 @@ class OraclePeriodic(Segmenter):
     needs_gold: ClassVar[bool] = True
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
-        """Space the boundaries."""
+        """Segment every document."""
         segments = inputs.gold_segments(self.name)
         lengths = [len(document.units) for document in inputs.corpus]
         if self.match == "document":

@@ -1,13 +1,14 @@
-"""``optimal``: the best segmentation there is under a metric that can be searched exactly.
+"""``optimal`` and ``greedy``: segmenters that look for nothing but a good reference-free score.
 
-It reads no topics, only the metric it is judged by, and is the most there is to gain under ARP
-without one-unit segments. A metric that ranks it above gold can be gamed.
+They read no topics, only the metric they are judged by: one that ranks them above gold can be
+gamed. ``optimal`` is the best there is under a metric that can be searched exactly; under ARP with
+one-unit segments, which ARP invites, ``greedy`` often gains more, as ``optimal`` has none.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -15,14 +16,18 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
+from reffree.data.masses import masses_from_gaps
 from reffree.data.segmentation import Segmentation
 from reffree.metrics.free.arp import Arp
+from reffree.metrics.free.engine import score_documents
+from reffree.metrics.free.expected import Expected
 from reffree.metrics.free.fast.document import CompiledDocument
 from reffree.metrics.free.fast.tables import TableBand, build_tables, table_bytes
 from reffree.metrics.free.inputs import check_embeddings
-from reffree.metrics.registry import FREE_METRICS, parse_metric, parse_metrics, spelling
+from reffree.metrics.free.result import FreeMetric
+from reffree.metrics.registry import COMPILED, FREE_METRICS, parse_metric, parse_metrics, spelling
 from reffree.segmenters.base import Inputs, Segmenter
-from reffree.util.arrays import Floats
+from reffree.util.arrays import Booleans, Floats
 from reffree.util.compiling import njit
 from reffree.util.errors import InputError, Place, counted
 
@@ -40,11 +45,8 @@ class Optimal(Segmenter):
     one: the score of others depends on the whole document (eq. 16). The score at a boundary depends
     on the lengths of the segments before and after it through :math:`min(2 m_{i+1}, m_i)` alone, so
     pairs of neighbours are searched in :math:`n^2` steps per boundary. Without ``k`` the mean is
-    maximised by fractional programming (Dinkelbach 1967).
-
-    Fewer boundaries than ``k`` where no more fit. Without ``k``, none if any would score below
-    neutral. Silhouette and SegReFree are left out: the score of a segment depends on both its
-    neighbours, four edges at a time, and that takes of the order of :math:`n^4` steps.
+    maximised by fractional programming (Dinkelbach 1967). Fewer boundaries than ``k`` where no more
+    fit. Without ``k``, none if any would score below neutral.
     """
 
     metric: str = "arp_pair"
@@ -53,7 +55,6 @@ class Optimal(Segmenter):
     needs_embeddings: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Refuse metrics that cannot be searched."""
         Segmenter.__post_init__(self)
         metric = parse_metric(self.metric, FREE_METRICS)
         if not isinstance(metric, Arp) or metric.pool_n != "mean":
@@ -64,7 +65,7 @@ class Optimal(Segmenter):
             )
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
-        """Segment every document on its own."""
+        """Segment every document."""
         wanted = inputs.n_boundaries(self.k, self.name)
         (metric,) = parse_metrics([self.metric], inputs.seed)
         column = ("arp_std", "arp_cos", "arp_pair").index(metric.name)
@@ -151,6 +152,127 @@ def _spread(vectors: NDArray[np.generic], column: int, place: Place) -> Floats:
     return np.triu(tables.spread.reshape(n + 1, n, 3)[:n, :, column])
 
 
+@dataclass(frozen=True, slots=True)
+class Greedy(Segmenter):
+    """Step by step to a low loss under any reference-free ``metric``.
+
+    Boundaries are added one at a time, each where the loss is lowest then: ``k`` of them or,
+    without ``k``, until none would lower it. With ``climb`` the best of all small changes follows,
+    for as long as one lowers the loss: a boundary moved to another gap between its neighbours and,
+    without ``k``, one more or one less. Of equal losses the first in this order and from left to
+    right wins. An undefined loss is higher than any other, and so is that of no boundary where the
+    metric has no neutral value. Fewer boundaries than ``k`` only where there are fewer gaps.
+    """
+
+    metric: str = "arp_pair"
+    k: Literal["gold"] | int | None = None
+    climb: bool = True
+    name: ClassVar[str] = "greedy"
+    needs_embeddings: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        Segmenter.__post_init__(self)
+        if isinstance(parse_metric(self.metric, FREE_METRICS), Expected):
+            raise InputError(
+                f"metric = {self.metric}",
+                expected="a metric without a posterior",
+                remedy="take the method posterior, whose segmentations have the least expected Pk",
+            )
+
+    def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
+        """Segment every document."""
+        wanted = inputs.n_boundaries(self.k, self.name)
+        (metric,) = parse_metrics([self.metric], inputs.seed)
+        found = []
+        for vectors, k in zip(inputs.vectors(self.name), wanted, strict=True):
+            losses = _losses(vectors, metric)
+            gaps = np.zeros(len(vectors) - 1, dtype=bool)
+            steps = len(gaps) if k is None else k
+            gaps = _descend(losses, gaps, [_one_more], steps, is_forced=k is not None)
+            if self.climb:
+                changes = [_moves, _one_more, _one_less] if k is None else [_moves]
+                gaps = _descend(losses, gaps, changes)
+            boundaries = (np.flatnonzero(gaps) + 1).tolist()
+            found.append(Segmentation.from_boundaries(boundaries, len(vectors)))
+        return tuple(found)
+
+
+def _losses(vectors: NDArray[np.generic], metric: FreeMetric) -> Callable[[Booleans], Floats]:
+    """Losses of rows of boundaries of one document, infinite where undefined; tables made once."""
+    x, name = check_embeddings(vectors, "0"), spelling(metric)
+    document = CompiledDocument(x)
+    memory = psutil.virtual_memory().available // 8
+    orientation = metric.orientation
+    neutral = math.nan if orientation.neutral is None else orientation.neutral
+
+    def losses(gaps: Booleans) -> Floats:
+        masses = masses_from_gaps(gaps)
+        if name in COMPILED:
+            scores = document.score_all([lambda: masses], lambda: memory)
+            raw = scores.raw[:, COMPILED.index(name)]
+        else:
+            (scored,) = score_documents([x], [masses], [metric]).values()
+            raw = scored[0].on_host().documents
+        found = orientation.offset + orientation.slope * np.where(gaps.any(1), raw, neutral)
+        return np.where(np.isnan(found), np.inf, found)
+
+    return losses
+
+
+def _descend(
+    losses: Callable[[Booleans], Floats],
+    gaps: Booleans,
+    changes: Sequence[Callable[[Booleans], Booleans]],
+    steps: float = math.inf,
+    *,
+    is_forced: bool = False,
+) -> Booleans:
+    """Make the best change, as often as told and, unless forced, while one lowers the loss.
+
+    A change turns over the gaps of one row, two where a boundary moves and else one.
+    """
+    loss = losses(gaps[None])[0]
+    while steps > 0:
+        rows = np.concatenate([change(gaps) for change in changes])
+        if not len(rows):
+            break
+        found = losses(gaps ^ rows)
+        lowest = found.min()
+        margin = TIE * max(1.0, abs(lowest)) if np.isfinite(lowest) else 0.0
+        best = int(np.argmax(found <= lowest + margin))
+        is_lower = found[best] < loss and (
+            math.isinf(loss) or loss - found[best] > TIE * max(1.0, abs(loss))
+        )
+        if not (is_forced or is_lower):
+            break
+        gaps, loss, steps = gaps ^ rows[best], found[best], steps - 1
+    return gaps
+
+
+def _one_more(gaps: Booleans) -> Booleans:
+    """Put a boundary into every gap without one."""
+    return np.eye(len(gaps), dtype=bool)[~gaps]
+
+
+def _one_less(gaps: Booleans) -> Booleans:
+    return np.eye(len(gaps), dtype=bool)[gaps]
+
+
+def _moves(gaps: Booleans) -> Booleans:
+    """Move every boundary within its neighbours."""
+    edges = [-1, *np.flatnonzero(gaps).tolist(), len(gaps)]
+    moves = [
+        (edges[b], place)
+        for b in range(1, len(edges) - 1)
+        for place in range(edges[b - 1] + 1, edges[b + 1])
+        if place != edges[b]
+    ]
+    trials = np.zeros((len(moves), len(gaps)), dtype=bool)
+    for trial, places in zip(trials, moves, strict=True):
+        trial[[*places]] = True
+    return trials
+
+
 # The dynamic programmes. n counts units; a segment is known by its end c (units before that) and
 # its length l.
 
@@ -159,8 +281,7 @@ def _spread(vectors: NDArray[np.generic], column: int, place: Place) -> Floats:
 def proximities(dispersion: Floats) -> Floats:
     """``[b, cut]``: ARP's relative proximity at the boundary ``b``, ``cut`` units compared.
 
-    Args:
-        dispersion: (n, n) ``[i, j]`` of the units ``i … j``, to the power that is compared.
+    From the dispersion ``[i, j]`` of the units ``i … j``, to the power that is compared.
     """
     n = len(dispersion)
     found = np.zeros((n, n + 1))
@@ -177,12 +298,8 @@ def proximities(dispersion: Floats) -> Floats:
 def best_sums(proximity: Floats, penalty: float, total: Floats, via: Integers) -> None:
     """Best sum of proximities, less ``penalty`` for each, of any number of boundaries.
 
-    Args:
-        proximity: (n, n + 1) of `proximities`.
-        penalty: what every boundary costs.
-        total: (n + 1, n + 1) ``[c, l]`` of the units before ``c`` if the last segment has ``l`` of
-            them; to be filled.
-        via: ``[c, l]`` length of the segment before it; to be filled.
+    To be filled: ``total[c, l]`` of the units before ``c`` if the last segment has ``l`` of them,
+    and ``via[c, l]``, the length of the segment before it.
     """
     n = len(proximity)
     ends, farther, came = np.empty(n + 1), np.empty(n + 1), np.empty((2, n + 1), dtype=np.int32)
@@ -208,15 +325,9 @@ def best_sums_of(
 ) -> None:
     """Best sum of the proximities of ``k`` boundaries, and what stands at the ``marked`` one.
 
-    Args:
-        proximity: (n, n + 1) of `proximities`.
-        first: start and end of the first segment; an end of 0 leaves it free.
-        stop: end of the last segment.
-        k: number of boundaries.
-        marked: one of them, from 1.
-        total: (n + 1, n + 1) ``[c, l]`` of the units before ``c`` if the last segment has ``l`` of
-            them; to be filled.
-        place: ``[c, l]`` the segment after the marked boundary, as ``c (n + 1) + l``; to be filled.
+    ``first`` is the start and end of the first segment, an end of 0 leaving it free, ``stop`` the
+    end of the last one. To be filled: ``total[c, l]`` of the units before ``c`` if the last segment
+    has ``l`` of them, and ``place[c, l]``, the segment after the marked one, ``c (n + 1) + l``.
     """
     n = len(proximity)
     ends, farther, came = np.empty(n + 1), np.empty(n + 1), np.empty((2, n + 1), dtype=np.int32)

@@ -15,6 +15,7 @@ from reffree.metrics.free.evidence import Reading
 from reffree.metrics.free.expected import ExpectedPk
 from reffree.metrics.free.posterior import Posterior
 from reffree.segmenters.base import GapScorer, Inputs
+from reffree.segmenters.trained.folder import encoders_of
 from reffree.util.arrays import Floats
 
 
@@ -35,19 +36,13 @@ class LeastExpectedPk(GapScorer):
     heeds_candidates: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        """Refuse what the metric refuses."""
         GapScorer.__post_init__(self)
         self._metric()
 
     @property
     def encoders(self) -> tuple[EncoderSpec, ...]:
         """The encoder that the scorer among the evidence was trained on, if it reads vectors."""
-        folder = self._metric().scorer
-        if not folder:
-            return ()
-        from reffree.segmenters.trained.scorer import scorer_encoders
-
-        return tuple(scorer_encoders([folder]))
+        return encoders_of(filter(None, [self._metric().scorer]))
 
     @property
     def needs_embeddings(self) -> bool:
@@ -56,7 +51,7 @@ class LeastExpectedPk(GapScorer):
         return bool(self.encoders) if has_scorer else self.evidence not in ("words", "cues")
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
-        """Segment every document on its own."""
+        """Segment every document."""
         return tuple(
             Segmentation(tuple(each.best().tolist()) if each.is_defined else (each.n_units,))
             for each in self._posteriors(inputs)
@@ -77,14 +72,14 @@ class LeastExpectedPk(GapScorer):
         metric = self._metric()
         unread = (np.empty((len(document.units), 0)) for document in inputs.corpus)
         vectors = inputs.vectors(self.name) if self.needs_embeddings else unread
-        scored: tuple[Floats, ...] | None = None
+        known: list[dict[str, Floats]] = [{} for _ in inputs.corpus]
         if metric.scorer:
             from reffree.segmenters.trained.scorer import TrainedScorer
 
             scored = TrainedScorer.load(metric.scorer).gap_scores(inputs)
-        for d, (document, x) in enumerate(zip(inputs.corpus, vectors, strict=True)):
-            known = {} if scored is None else {metric.scorer: scored[d]}
-            yield metric.posterior(x, Reading(document.units, known))
+            known = [{metric.scorer: scores} for scores in scored]
+        for document, x, scores in zip(inputs.corpus, vectors, known, strict=True):
+            yield metric.posterior(x, Reading(document.units, scores))
 
     def _metric(self) -> ExpectedPk:
         return ExpectedPk(length=self.length, evidence=self.evidence)

@@ -34,6 +34,9 @@ from reffree.util.progress import Progress, no_progress
 Given = Mapping[str, Sequence[float]] | Sequence[Sequence[float]]
 """Any scorer's gap scores: lists by document id, or in corpus order."""
 
+Source = Segmenter | tuple[Floats, ...]
+"""What makes a system: a method, or scores that are given."""
+
 ARP_BASELINES = "arp_baselines"
 """Stands for the nine random systems of Ghinassi et al. (2024)."""
 
@@ -49,9 +52,9 @@ HOMES = {
     "texttiling": "texttiling:TextTiling",
     "c99": "c99:C99",
     "textseg": "textseg:TextSeg",
-    "depth": "depth:Depth",
+    "depth": "texttiling:Depth",
     "changepoint": "changepoint:ChangePoint",
-    "greedy": "greedy:Greedy",
+    "greedy": "optimal:Greedy",
     "optimal": "optimal:Optimal",
     "posterior": "posterior:LeastExpectedPk",
     "scorer": "trained.scorer:Scorer",
@@ -158,7 +161,7 @@ def segment(
     for _, method in parsed:
         _check_selects(method, rules, has_candidates=candidates is not None)
         method.check(corpus, spec)
-    sources: list[tuple[str, Segmenter | tuple[Floats, ...]]] = [*parsed, *given.items()]
+    sources: list[tuple[str, Source]] = [*parsed, *given.items()]
     every = [name for source in sources for name in _system_names(*source, rules)]
     for i, name in enumerate(every):
         corpus.check_new_system(name, every[:i])
@@ -195,7 +198,7 @@ def _parse_methods(
 
 
 def _segment_by(
-    source: Segmenter | tuple[Floats, ...], rules: Sequence[Selection], inputs: Inputs
+    source: Source, rules: Sequence[Selection], inputs: Inputs
 ) -> list[tuple[Segmentation, ...]]:
     """Segment by a method or by scores that are given; of several rules each makes a system."""
     if isinstance(source, GapScorer) and rules:
@@ -205,9 +208,7 @@ def _segment_by(
     return [rule(source, inputs.candidates) for rule in rules or [StaticSelection()]]
 
 
-def _system_names(
-    name: str, source: Segmenter | tuple[Floats, ...], rules: Sequence[Selection]
-) -> list[str]:
+def _system_names(name: str, source: Source, rules: Sequence[Selection]) -> list[str]:
     """Names of the systems that a method or scores make by one rule, or by each of several."""
     selects = isinstance(source, GapScorer) or not isinstance(source, Segmenter)
     if not selects or len(rules) < 2:
@@ -221,11 +222,8 @@ def _check_selects(method: Segmenter, rules: Sequence[Selection], *, has_candida
         return
     if rules or has_candidates:
         option = "--select" if rules else "--candidates-speaker"
-        known = [
-            name
-            for name, kind in SEGMENTERS.items()
-            if issubclass(kind, GapScorer) and (rules or kind.heeds_candidates)
-        ]
+        scorers = {name: kind for name, kind in SEGMENTERS.items() if issubclass(kind, GapScorer)}
+        known = [name for name, kind in scorers.items() if rules or kind.heeds_candidates]
         raise OptionError(
             f"{option} for {spelling_of(method)!r}, which does not select from scores of gaps",
             expected=f"one of {listed(known)}",
@@ -246,26 +244,21 @@ def _check_threshold(given: Mapping[str, tuple[Floats, ...]]) -> None:
             )
 
 
-# Scores from elsewhere --------------------------------------------------------------------------
-
-
 def checked_scores(corpus: Corpus, name: str, scores: Given) -> tuple[list[float], ...]:
     """Check scores of a corpus, lists or arrays; return them in its order."""
+
+    def plain(values: Sequence[float]) -> Sequence[float]:
+        return values.tolist() if isinstance(values, np.ndarray) else values
+
     if isinstance(scores, Mapping):
-        return corpus.align_scores(name, {id: _plain(each) for id, each in scores.items()})
-    return corpus.align_scores(name, [_plain(each) for each in scores])
+        return corpus.align_scores(name, {id: plain(each) for id, each in scores.items()})
+    return corpus.align_scores(name, [plain(each) for each in scores])
 
 
 def given_scores(part: FilteredCorpus, name: str, scores: Given) -> tuple[Floats, ...]:
     """Check scores of a whole corpus, and carry them over to the units that take part."""
-    whole = checked_scores(part.whole, name, scores)
-    return tuple(
-        np.array(keep_scores(each, kept)) for each, kept in zip(whole, part.kept, strict=True)
-    )
-
-
-def _plain(values: Sequence[float]) -> Sequence[float]:
-    return values.tolist() if isinstance(values, np.ndarray) else values
+    whole = zip(checked_scores(part.whole, name, scores), part.kept, strict=True)
+    return tuple(np.array(keep_scores(each, kept)) for each, kept in whole)
 
 
 def are_probabilities(scores: Sequence[ArrayLike]) -> bool:

@@ -2,9 +2,8 @@
 
 A document of ``n`` units has ``n - 1`` scores, one per gap, higher = more of a boundary; score
 ``i`` (from 0) belongs to the boundary ``i + 1``. Every rule keeps boundaries ``min_gap`` units
-apart: ``|b - b'| >= min_gap``. That is how §5.1 ("at least g messages") and Appendix F have it; the
-"within g positions" of the static rule, which could also forbid a distance of exactly ``g``, is
-read the same way. The document's ends are no boundaries and keep no distance.
+apart: ``|b - b'| >= min_gap``, as §5.1 ("at least g messages") and Appendix F have it. The
+document's ends are no boundaries and keep no distance.
 
 Where only some gaps may become boundaries, such as those before a user's turn (§9.3), they are
 given as ``candidates``, a truth value per gap: shares and rates are then of these, distances stay
@@ -23,11 +22,11 @@ from dataclasses import Field, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from reffree.data.corpus import Corpus
 from reffree.data.segmentation import Segmentation
-from reffree.util.arrays import Floats
+from reffree.util.arrays import Booleans, Floats
 from reffree.util.bounds import Positive, check_whole
 from reffree.util.errors import InputError, listed, shorten
 from reffree.util.naming import check_options, parse_named
@@ -35,7 +34,7 @@ from reffree.util.naming import check_options, parse_named
 MIN_GAP = 3
 """Units between boundaries in all of the paper's experiments."""
 
-Candidates = NDArray[np.bool_]
+Candidates = Booleans
 """Which gaps of a document may become boundaries."""
 
 Rule = Callable[[Floats, Candidates | None], Segmentation]
@@ -57,9 +56,8 @@ def select_above(
     >>> select_above([0.9, 0.8, 0.1, 0.7, 0.6, 0.9]).boundaries
     (1, 6)
     """
-    checked = _checked(scores)
-    high = np.flatnonzero((checked >= threshold) & _mask(candidates, checked))
-    return _suppress(checked, high, len(high), min_gap)
+    checked, mask = _checked(scores, candidates)
+    return _suppress(checked, (checked >= threshold) & mask, len(checked), min_gap)
 
 
 def select_top(
@@ -74,8 +72,7 @@ def select_top(
     (1, 2, 6)
     """
     check_whole("k", k, 0)
-    checked = _checked(scores)
-    return _suppress(checked, np.flatnonzero(_mask(candidates, checked)), k, min_gap)
+    return _suppress(*_checked(scores, candidates), k, min_gap)
 
 
 def select_share(
@@ -90,8 +87,7 @@ def select_share(
         raise InputError(
             f"share = {share}", expected="a number from 0 to 1", remedy="write 0.1 for every tenth"
         )
-    checked = _checked(scores)
-    mask = _mask(candidates, checked)
+    checked, mask = _checked(scores, candidates)
     return select_top(checked, math.floor(share * int(mask.sum()) + 0.5), min_gap, mask)
 
 
@@ -106,24 +102,15 @@ class AdaptiveThreshold:
 
     .. math:: \tau \leftarrow \tau + \eta (\hat\rho - \rho).
 
-    So :math:`\sum_t (\hat\rho_t - \rho) = (\tau_T - \tau_0) / \eta`: as long as thresholds stay
-    within bounds, the realised rate approaches the target like :math:`1 / (\eta T)`, whatever the
-    scores and however they drift. The threshold outlives documents: hand one controller through a
-    corpus to steer its rate, and expect nothing of a single short document.
+    So :math:`\sum_t (\hat\rho_t - \rho) = (\tau_T - \tau_0) / \eta`: the realised rate approaches
+    the target whatever the scores and however they drift. The threshold outlives documents: hand
+    one controller through a corpus, and expect nothing of a single short document.
 
-    Settled where the paper is silent or of two minds. It has no values for ``window``,
-    ``step_size`` and the first threshold; the defaults suit scores from 0 to 1. It does not say
-    when a candidate stops being active, so ``lifetime`` and its default are ours: if none ever did,
-    evidence would grow without end, the threshold would have to climb after it, and a target of .05
-    would end at .15 to .24 (depth scores of meetings). ``lifetime = 1`` is no accumulation. The
-    paper's text counts a position once, its pseudocode at every step that it is active; here it
-    counts once, as in the definition of the target rate. With a fixed threshold and ``lifetime =
-    1`` this is not the static rule, as the paper has it, but its online counterpart: of two
-    candidates too near each other the first wins, not the higher.
-
-    A gap that scores below ``least`` (Figure 3's candidate threshold) is processed and counts for
-    the rate, but never becomes a boundary. In that figure as many boundaries are selected, at one
-    rate, from 73.5 % of the gaps as from 57.7 %; so the rate is one of gaps.
+    Settled where the paper is silent or of two minds: ``window``, ``step_size`` and the first
+    threshold suit scores from 0 to 1; ``lifetime``, without which evidence and threshold would grow
+    without end, is ours (1 is no accumulation); a position counts once, as in the definition of the
+    target rate, not at every step as in the pseudocode. A gap that scores below ``least`` (Figure
+    3's candidate threshold) counts for the rate, but never becomes a boundary.
     """
 
     rate: float
@@ -133,17 +120,10 @@ class AdaptiveThreshold:
     threshold: float = 0.5
     lifetime: int = 3
     least: float = -math.inf
-    boundaries: list[int] = field(default_factory=list, init=False)  # of this document
-    _n_seen: int = field(default=0, init=False)  # candidates of this document
-    # Of each active candidate: its number, its place, its score and its evidence.
-    _active: deque[tuple[int, int, float, float]] = field(
-        default_factory=deque, init=False, repr=False
-    )
     _recent: deque[int] = field(default_factory=deque, init=False, repr=False)  # commits per step
     _n_recent: int = field(default=0, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse rates that the gap forbids and steps that lead nowhere."""
         for option in ("min_gap", "lifetime", "window"):
             check_whole(option, getattr(self, option), 1)
         _check_rate("rate", self.rate, self.min_gap)
@@ -154,41 +134,13 @@ class AdaptiveThreshold:
                 remedy="leave them out for scores from 0 to 1",
             )
 
-    def start_document(self) -> None:
-        """Forget boundaries and candidates; threshold and recent rate go on."""
-        self.boundaries, self._n_seen = [], 0
-        self._active.clear()
-
-    def step(self, score: float, place: int | None = None) -> bool:
-        """Take the next candidate's score; return whether a boundary was committed.
-
-        It may lie up to ``lifetime - 1`` candidates back: see ``boundaries``, which has them in
-        order. A ``lifetime`` above ``min_gap`` leaves room for several at once. ``place`` is the
-        units before the candidate; left out, every gap is one.
-        """
-        self._n_seen += 1
-        if score >= self.least:
-            at = self._n_seen if place is None else place
-            self._active.append((self._n_seen, at, score, 0.0))
-        n_committed = 0
-        for _ in range(len(self._active)):
-            number, at, own, evidence = self._active.popleft()
-            evidence += own
-            place_among = bisect_left(self.boundaries, at)
-            neighbours = self.boundaries[max(0, place_among - 1) : place_among + 1]
-            if any(abs(at - boundary) < self.min_gap for boundary in neighbours):
-                continue
-            if evidence >= self.threshold:
-                insort(self.boundaries, at)
-                n_committed += 1
-            elif self._n_seen - number + 1 < self.lifetime:
-                self._active.append((number, at, own, evidence))
+    def steer(self, n_committed: int) -> None:
+        """Move the threshold after a step in which so many boundaries were committed."""
         self._recent.append(n_committed)
         self._n_recent += n_committed
         if len(self._recent) > self.window:
             self._n_recent -= self._recent.popleft()
         self.threshold += self.step_size * (self._n_recent / len(self._recent) - self.rate)
-        return n_committed > 0
 
 
 def select_adaptive(
@@ -199,11 +151,26 @@ def select_adaptive(
     >>> select_adaptive([0.9, 0.1, 0.1, 0.1, 0.8, 0.1], AdaptiveThreshold(rate=0.2)).boundaries
     (1, 5)
     """
-    checked = _checked(scores)
-    controller.start_document()
-    for i in np.flatnonzero(_mask(candidates, checked)).tolist():
-        controller.step(float(checked[i]), i + 1)
-    return Segmentation.from_boundaries(controller.boundaries, len(checked) + 1)
+    checked, mask = _checked(scores, candidates)
+    boundaries: list[int] = []
+    active: deque[tuple[int, int, float]] = deque()  # step, place and evidence of candidates
+    for step, gap in enumerate(np.flatnonzero(mask).tolist()):
+        if checked[gap] >= controller.least:
+            active.append((step, gap + 1, 0.0))
+        n_before = len(boundaries)
+        for _ in range(len(active)):
+            since, at, evidence = active.popleft()
+            evidence += float(checked[at - 1])
+            among = bisect_left(boundaries, at)
+            neighbours = boundaries[max(0, among - 1) : among + 1]
+            if any(abs(at - boundary) < controller.min_gap for boundary in neighbours):
+                continue
+            if evidence >= controller.threshold:
+                insort(boundaries, at)
+            elif step - since + 1 < controller.lifetime:
+                active.append((since, at, evidence))
+        controller.steer(len(boundaries) - n_before)
+    return Segmentation.from_boundaries(boundaries, len(checked) + 1)
 
 
 class Selection(ABC):
@@ -214,11 +181,10 @@ class Selection(ABC):
     name: ClassVar[str]
 
     def __post_init__(self) -> None:
-        """Refuse options that are out of their bounds."""
         check_options(self)
 
     @abstractmethod
-    def rule(self) -> Rule:
+    def _rule(self) -> Rule:
         """Return what selects in one document after the other."""
 
     def __call__(
@@ -226,7 +192,7 @@ class Selection(ABC):
     ) -> tuple[Segmentation, ...]:
         """Select in every document, in order."""
         masks = [None] * len(scores) if candidates is None else candidates
-        return tuple(map(self.rule(), scores, masks))
+        return tuple(map(self._rule(), scores, masks))
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,8 +203,7 @@ class StaticSelection(Selection):
     gap: Positive = MIN_GAP
     name: ClassVar[str] = "static"
 
-    def rule(self) -> Rule:
-        """Return what selects in one document after the other."""
+    def _rule(self) -> Rule:
         return lambda scores, candidates: select_above(scores, self.tau, self.gap, candidates)
 
 
@@ -251,12 +216,10 @@ class DensitySelection(Selection):
     name: ClassVar[str] = "density"
 
     def __post_init__(self) -> None:
-        """Refuse rates that the gap forbids."""
         Selection.__post_init__(self)
         _check_rate("rate", self.rate, self.gap, "density:rate=0.1")
 
-    def rule(self) -> Rule:
-        """Return what selects in one document after the other."""
+    def _rule(self) -> Rule:
         share = self.rate or 0.0  # None was refused
         return lambda scores, candidates: select_share(scores, share, self.gap, candidates)
 
@@ -278,7 +241,6 @@ class AdaptiveSelection(Selection):
     name: ClassVar[str] = "adaptive"
 
     def __post_init__(self) -> None:
-        """Refuse what the controller refuses."""
         Selection.__post_init__(self)
         _check_rate("rho", self.rho, self.gap, "adaptive:rho=0.1")
         self.controller()
@@ -290,8 +252,7 @@ class AdaptiveSelection(Selection):
             self.rho or 0.0, self.gap, self.window, self.step, self.tau, self.lifetime, least
         )
 
-    def rule(self) -> Rule:
-        """Return what selects; its threshold goes on from each document to the next."""
+    def _rule(self) -> Rule:
         controller = self.controller()
         return lambda scores, candidates: select_adaptive(scores, controller, candidates)
 
@@ -345,52 +306,45 @@ def speaker_candidates(
 
 def _check_rate(option: str, rate: float | None, gap: int, example: str = "") -> None:
     if rate is None or not 0 < rate <= 1 / gap:
+        name = "gap" if example else "min_gap"
         raise InputError(
-            f"no {option}"
-            if rate is None
-            else f"{option} = {rate} with {'gap' if example else 'min_gap'} = {gap}",
+            f"no {option}" if rate is None else f"{option} = {rate} with {name} = {gap}",
             expected=f"boundaries a candidate, above 0 and at most 1/{gap}, all that the gap "
             "leaves room for",
             remedy=f"write {example}" if rate is None else "lower it or the gap",
         )
 
 
-def _mask(candidates: ArrayLike | None, scores: Floats) -> Candidates:
-    """Candidates as truth values, all gaps where none are given."""
-    if candidates is None:
-        return np.ones(len(scores), dtype=bool)
-    mask = np.asarray(candidates, dtype=bool)
-    if mask.shape != scores.shape:
+def _checked(scores: ArrayLike, candidates: ArrayLike | None) -> tuple[Floats, Candidates]:
+    """Scores as numbers and candidates as truth values, all gaps where none are given."""
+    checked = np.asarray(scores, dtype=np.float64)
+    if checked.ndim != 1 or not np.isfinite(checked).all():
+        is_flat = checked.ndim == 1
         raise InputError(
-            f"candidates of shape {mask.shape} for {len(scores)} scores",
+            "a score that is no number" if is_flat else f"scores of shape {checked.shape}",
+            expected="one finite number per gap between units",
+            remedy="leave out the document's ends, and score every gap",
+        )
+    mask = np.ones(len(checked), bool) if candidates is None else np.asarray(candidates, bool)
+    if mask.shape != checked.shape:
+        raise InputError(
+            f"candidates of shape {mask.shape} for {len(checked)} scores",
             expected="a truth value for every gap",
             remedy="give as many as there are scores",
         )
-    return mask
+    return checked, mask
 
 
-def _suppress(scores: Floats, candidates: NDArray[np.int64], k: int, min_gap: int) -> Segmentation:
+def _suppress(scores: Floats, candidates: Candidates, k: int, min_gap: int) -> Segmentation:
     """Greedy non-maximum suppression until ``k`` candidates are accepted."""
     check_whole("min_gap", min_gap, 1)
+    places = np.flatnonzero(candidates)
     is_blocked = np.zeros(len(scores), dtype=bool)
     accepted: list[int] = []
-    for i in candidates[np.argsort(-scores[candidates], kind="stable")].tolist():
+    for i in places[np.argsort(-scores[places], kind="stable")].tolist():
         if len(accepted) == k:
             break
         if not is_blocked[i]:
             accepted.append(i + 1)
             is_blocked[max(0, i - min_gap + 1) : i + min_gap] = True
     return Segmentation.from_boundaries(accepted, len(scores) + 1)
-
-
-def _checked(scores: ArrayLike) -> Floats:
-    checked = np.asarray(scores, dtype=np.float64)
-    if checked.ndim != 1 or not np.isfinite(checked).all():
-        raise InputError(
-            f"scores of shape {checked.shape}"
-            if checked.ndim != 1
-            else "a score that is no number",
-            expected="one finite number per gap between units",
-            remedy="leave out the document's ends, and score every gap",
-        )
-    return checked

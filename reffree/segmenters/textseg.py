@@ -27,12 +27,9 @@ class TextSeg(Segmenter):
     exactly, by dynamic programming over the gaps between units.
 
     ``k`` boundaries, or with ``auto`` as many as the cheapest path has; ``gold`` is for oracles;
-    ``mean`` gives every document gold's mean number of segments over the corpus, the "known
-    average" of Georgescul et al. 2006, §5.1. A document of ``k`` units or fewer has a boundary
-    after every unit.
-
-    A unit without terms costs the same on both sides of a boundary: it goes to the later segment. A
-    document without terms is one segment.
+    ``mean`` gives every document gold's mean number of segments over the corpus (Georgescul et al.
+    2006, §5.1). A document of ``k`` units or fewer has a boundary after every unit; one without
+    terms is one segment. A unit without terms goes to the later segment.
     """
 
     k: Literal["auto", "gold", "mean"] | int = "auto"

@@ -15,17 +15,19 @@ from numpy.typing import NDArray
 
 from reffree.chunkers.base import Chunker
 from reffree.chunkers.chunked import (
+    CUT,
     ChunkReport,
+    PlainText,
     characters_a_chunk,
     check_sized,
     chunked,
+    measure_chunks,
+    parts_of,
     with_characters,
     with_size,
 )
 from reffree.chunkers.libraries import ChonkieSemantic
 from reffree.chunkers.registry import CHUNKERS, FLAG, chunker_of
-from reffree.chunkers.sizes import CUT, measure_chunks, parts_of
-from reffree.chunkers.texts import PlainText
 from reffree.data.sentences import splitter
 from reffree.encoders.address import is_endpoint
 from reffree.encoders.base import encode_texts

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from reffree.chunkers.texts import PlainText
+from reffree.chunkers.chunked import PlainText
 from reffree.formats import load
 from reffree.formats.documents import PACKAGES, check_packages, read_as_markdown
 from reffree.formats.source import Source, checked_name

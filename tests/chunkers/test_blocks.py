@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reffree.chunkers.blocks import LONGEST, blocks_of
 from tests.chunkers.test_sizes import MARKDOWN, parts
-from tests.chunkers.texts import AWKWARD, plain, squeezed, unit_spans
+from tests.chunkers.texts import AWKWARD, odd_texts, plain, squeezed, unit_spans
 from tests.properties import examples
 
 RST = """\
@@ -126,8 +126,8 @@ PIECES = [
 ]
 
 
-@given(st.lists(st.sampled_from(PIECES), max_size=30).map("\n".join))
-@examples(300)
+@given(st.one_of(odd_texts, st.lists(st.sampled_from(PIECES), max_size=30).map("\n".join)))
+@examples(500)
 def test_blocks_and_units_hold_all_but_rules_once_and_in_order(text):
     blocks, units = blocks_of(text), plain(text).units("en")
     for found in (blocks, units):

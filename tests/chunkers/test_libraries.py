@@ -28,7 +28,7 @@ from reffree.chunkers.libraries import (
     SemanticTextSplitter,
 )
 from reffree.chunkers.registry import CHUNKERS, FunctionChunker, find_chunker
-from reffree.chunkers.snap import snap
+from reffree.chunkers.spans import snap
 from reffree.util.errors import OptionError, UnknownNameError
 from reffree.util.naming import settings_of, spelling_of
 from tests.chunkers.texts import AWKWARD, PROSE, cut, odd_texts, plain, squeezed, unit_spans

@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reffree.chunkers.blocks import KINDS
-from reffree.chunkers.chunked import characters_a_chunk, with_characters
+from reffree.chunkers.chunked import (
+    characters_a_chunk,
+    measure_chunks,
+    n_cut,
+    parts_of,
+    percentile,
+    with_characters,
+)
 from reffree.chunkers.libraries import (
     ChonkieToken,
     DoclingHierarchical,
@@ -20,9 +27,7 @@ from reffree.chunkers.libraries import (
     LlamaIndexToken,
 )
 from reffree.chunkers.registry import FunctionChunker, find_chunker
-from reffree.chunkers.sizes import measure_chunks, n_cut, parts_of, percentile
-from reffree.chunkers.snap import snap
-from reffree.chunkers.spans import locate_items
+from reffree.chunkers.spans import locate_items, snap
 from tests.chunkers.texts import plain, unit_spans
 from tests.helpers import refusal
 

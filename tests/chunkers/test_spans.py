@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reffree.chunkers.blocks import LONGEST
-from reffree.chunkers.snap import SnapReport, snap
-from reffree.chunkers.spans import locate, spans_of, trimmed
+from reffree.chunkers.spans import SnapReport, locate, snap, spans_of, trimmed
 from reffree.data.segmentation import Segmentation
-from tests.chunkers.texts import PROSE, odd_texts, squeezed, unit_spans
+from tests.chunkers.texts import PROSE, unit_spans
 from tests.helpers import refusal
 from tests.properties import examples
 
@@ -36,15 +35,6 @@ def test_abbreviations_are_those_of_the_language():
     text = "Am 3. Mai kam er. Gut."
     assert [text[a:b] for a, b in unit_spans(text, "de")] == ["Am 3. Mai kam er.", "Gut."]
     assert len(unit_spans(text)) == 3
-
-
-@given(odd_texts)
-@examples(300)
-def test_units_hold_all_text_once_and_in_order(text):
-    spans = unit_spans(text)
-    assert squeezed("".join(text[a:b] for a, b in spans)) == squeezed(text)
-    assert all(end <= start for (_, end), (start, _) in pairwise(spans))
-    assert all(text[a:b] == text[a:b].strip() != "" for a, b in spans)
 
 
 # Chunks as strings and as spans

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from reffree.chunkers.chunked import chunked
-from reffree.chunkers.texts import PlainText
+from reffree.chunkers.chunked import PlainText, chunked
 from reffree.util.errors import Place
 
 PROSE = (

@@ -11,40 +11,23 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reffree.data.corpus import Corpus, Document
-from reffree.encoders.embed import embed
 from reffree.metrics.free.engine import score_document
 from reffree.segmenters import changepoint, optimal
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.changepoint import ChangePoint, noise_penalty
-from reffree.segmenters.depth import Depth, depths_of, gap_similarities
-from reffree.segmenters.greedy import Greedy
-from reffree.segmenters.optimal import Optimal
+from reffree.segmenters.optimal import Greedy, Optimal
 from reffree.segmenters.posterior import LeastExpectedPk
+from reffree.segmenters.texttiling import Depth, depths_of, gap_similarities
 from reffree.util.errors import InputError
-from reffree.util.naming import spelling_of
 from tests.oracles.reference_free import cosine, document_score
 from tests.oracles.selection import greedy
 from tests.properties import examples
 
 COUNTED = {method.name: method for method in (Depth, ChangePoint, Greedy, Optimal)}
 METHODS = {**COUNTED, LeastExpectedPk.name: LeastExpectedPk}
+KERNELS = ("linear", "cosine", "rbf")
 ARPS = ("arp_std", "arp_std:p=1", "arp_cos", "arp_pair")
 EVERY_METRIC = (*ARPS, "silhouette", "silhouette:average=units", "segrefree")
-EVERY_METHOD = [
-    Depth(),
-    Depth(window=2, threshold=-0.5, min_gap=1),
-    Depth(k=3, min_gap=1),
-    Depth(density=0.3),
-    *(ChangePoint(kernel=kernel) for kernel in ("linear", "cosine", "rbf")),
-    *(ChangePoint(kernel=kernel, k=3, min_size=1) for kernel in ("linear", "cosine", "rbf")),
-    ChangePoint(penalty=0.1, min_size=3),
-    *(Greedy(metric=metric) for metric in EVERY_METRIC),
-    *(Greedy(metric=metric, k=3, climb=False) for metric in EVERY_METRIC),
-    *(Optimal(metric=metric) for metric in ARPS),
-    *(Optimal(metric=metric, k=3) for metric in ARPS),
-    LeastExpectedPk(),
-    LeastExpectedPk(length=2),
-]
 
 
 @st.composite
@@ -86,39 +69,6 @@ def topics(rng, masses, d=16, spread=0.4):
 
 
 # All of them ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("method", EVERY_METHOD, ids=spelling_of)
-def test_every_document_gets_a_segmentation(method):
-    rng = np.random.default_rng(0)
-    one = rng.normal(size=(1, 4))
-    documents = [
-        *(rng.normal(size=(n, 4)) for n in (1, 2, 3, 4, 40)),
-        *(np.repeat(one, n, axis=0) for n in (2, 3, 30)),  # identical units
-        np.zeros((6, 4)),
-        np.array([[1.0], [-1.0]] * 6),
-        np.array([[0.0, 0.0], [1.0, 0.0]] * 6),
-        1e200 * rng.normal(size=(8, 3)),
-        1e-200 * rng.normal(size=(8, 3)),
-        rng.normal(size=(9, 3)) + 1e6,
-        rng.normal(size=(9, 3)).astype(np.float16),
-        np.array([[1e150], [1.0], [1e-150], [0.0], [2.0]]),
-    ]
-    before = [x.copy() for x in documents]
-    inputs = inputs_of(*documents)
-    found = method(inputs)
-    assert [s.n_units for s in found] == [len(x) for x in documents]
-    assert method(inputs) == found
-    for x, copy in zip(documents, before, strict=True):
-        np.testing.assert_array_equal(x, copy)
-
-
-@pytest.mark.parametrize("method", EVERY_METHOD, ids=spelling_of)
-def test_documents_are_segmented_on_their_own(method):
-    rng = np.random.default_rng(1)
-    documents = [topics(rng, (4, 6, 5)), topics(rng, (3, 3)), topics(rng, (7,))]
-    together = method(inputs_of(*documents))
-    assert together == tuple(run(method, x) for x in documents)
 
 
 @pytest.mark.parametrize("name", COUNTED)
@@ -220,12 +170,7 @@ def kernel_cost(products, masses):
     return total
 
 
-@given(
-    vectors(max_units=7),
-    st.sampled_from(["linear", "cosine", "rbf"]),
-    st.integers(0, 5),
-    st.integers(1, 3),
-)
+@given(vectors(7), st.sampled_from(KERNELS), st.integers(0, 5), st.integers(1, 3))
 @examples(150)
 def test_k_change_points_are_the_best(x, kernel, k, min_size):
     products = gram(x, kernel)
@@ -242,8 +187,8 @@ def test_k_change_points_are_the_best(x, kernel, k, min_size):
 
 
 @given(
-    vectors(max_units=7),
-    st.sampled_from(["linear", "cosine", "rbf"]),
+    vectors(7),
+    st.sampled_from(KERNELS),
     st.sampled_from([0.01, 0.1, 0.5, 1.0, 10.0]),
     st.integers(1, 3),
 )
@@ -270,7 +215,7 @@ def test_scale_moves_the_linear_kernel_only():
         assert run(method, x) == run(method, 1000 * x)
 
 
-@pytest.mark.parametrize("kernel", ["linear", "cosine", "rbf"])
+@pytest.mark.parametrize("kernel", KERNELS)
 def test_noise_has_no_change_points_and_topics_have(kernel):
     rng = np.random.default_rng(8)
     noise = [rng.normal(size=(n, 24)) * rng.uniform(0.1, 2, size=24) for n in (10, 60, 60, 200)]
@@ -327,10 +272,7 @@ def loss_by_definition(x, metric):
 
 
 @given(
-    vectors(max_units=7),
-    st.sampled_from(EVERY_METRIC),
-    st.sampled_from([None, 0, 1, 2, 4]),
-    st.booleans(),
+    vectors(7), st.sampled_from(EVERY_METRIC), st.sampled_from([None, 0, 1, 2, 4]), st.booleans()
 )
 @examples(120)
 def test_greedy_is_the_literal_search(x, metric, k, climb):
@@ -366,11 +308,7 @@ def test_greedy_without_room_for_tables(monkeypatch):
     assert run(Greedy(), x) == expected
 
 
-@given(
-    vectors(max_units=10),
-    st.sampled_from(ARPS),
-    st.sampled_from([None, 0, 1, 2, 3, 5, 9]),
-)
+@given(vectors(max_units=10), st.sampled_from(ARPS), st.sampled_from([None, 0, 1, 2, 3, 5, 9]))
 @examples(120)
 def test_optimal_equals_exhaustive_search(x, metric, k):
     n = len(x)
@@ -390,24 +328,3 @@ def test_too_long_to_search(monkeypatch):
     monkeypatch.setattr(optimal, "table_bytes", lambda band: 1 << 60)
     with pytest.raises(InputError, match="document 'd0': found 3 units, for which a search needs"):
         run(Optimal(), np.eye(3))
-
-
-# Real vectors ---------------------------------------------------------------------------------
-
-
-def test_methods_find_an_obvious_change_of_topic(cache_dir):
-    units = [
-        *("The striker scored twice.", "The goalkeeper saved a penalty.", "The match ended 3-2."),
-        *("The team won the football league.", "The coach praised his defenders."),
-        *(
-            "Whisk the eggs with sugar.",
-            "Fold in the flour and butter.",
-            "Bake the cake at 180 °C.",
-        ),
-        *("Let the dough rest overnight.", "Decorate it with whipped cream."),
-    ]
-    corpus = Corpus((Document.build("d", units, gold=(5, 5)),))
-    embeddings = embed(corpus, device="cpu", offline=True, cache=cache_dir)
-    inputs = Inputs(corpus, 0, embeddings.vectors)
-    for method in (Depth(k=1), Depth(threshold=1.5), ChangePoint(k=1), ChangePoint()):
-        assert method(inputs)[0].masses == (5, 5), method

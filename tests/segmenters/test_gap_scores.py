@@ -9,10 +9,10 @@ import reffree
 from reffree.data.corpus import Corpus, Document
 from reffree.formats import load, read_scores
 from reffree.segmenters.base import Inputs
-from reffree.segmenters.depth import depths_of
 from reffree.segmenters.gap_scores import boundary_scores
 from reffree.segmenters.posterior import LeastExpectedPk
 from reffree.segmenters.selection import select_above, select_share
+from reffree.segmenters.texttiling import depths_of
 from reffree.studies import boundaries
 from reffree.util.errors import OptionError, ReffreeError
 from tests.helpers import invoke, refusal, topical_corpus

@@ -10,6 +10,7 @@ import pytest
 import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
+from torch.nn.utils.rnn import pad_sequence
 
 from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import Segmentation
@@ -25,8 +26,8 @@ from reffree.segmenters.trained.labeller import (
     find_best_threshold,
     train_labeller,
 )
-from reffree.segmenters.trained.labellers import as_input, gap_logits, make_network, padded
-from reffree.segmenters.trained.settings import ARCHITECTURES, LabellerSettings
+from reffree.segmenters.trained.labellers import NETWORKS, as_input, gap_logits, make_network
+from reffree.segmenters.trained.settings import LabellerSettings
 from tests.helpers import corpus_of
 from tests.oracles.labellers import best_value, f1_of_boundaries, masses_above, sheikh_logits
 from tests.oracles.reference_based import pk
@@ -76,13 +77,13 @@ def folder(labeller, tmp_path_factory):
 
 @given(st.lists(st.integers(2, 7), min_size=1, max_size=4), st.integers(1, 2))
 @examples(15)
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", NETWORKS)
 def test_padding_and_neighbours_change_nothing(architecture, lengths, layers):
     torch.manual_seed(1)
     network = make_network(5, replace(QUICK, architecture=architecture, layers=layers)).eval()
     documents = [torch.randn(n, 5) for n in lengths]
     with torch.no_grad():
-        together = network(padded(documents), lengths)
+        together = network(pad_sequence(documents, batch_first=True), lengths)
     alone = gap_logits(network, documents, CPU)
     for row, n, own in zip(together, lengths, alone, strict=True):
         assert row[: n - 1].numpy() == pytest.approx(own, abs=1e-4)
@@ -147,7 +148,7 @@ def test_many_scores_give_thresholds_from_one_boundary_to_all():
 # Training -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", NETWORKS)
 def test_cues_are_learnt(architecture, tmp_path):
     made = train(replace(QUICK, architecture=architecture))
     made.save(tmp_path / "s")

@@ -191,10 +191,7 @@ def test_stages_learn_from_corpora_of_their_own():
     assert max(rows(made.gold)) < ends["b"]
     assert {
         name: max(rows(g)) < ends[name] for name, g in made.held_out["gold"].corpora.items()
-    } == {
-        "a": True,
-        "b": True,
-    }
+    } == {"a": True, "b": True}
     assert min(rows(made.held_out["gold"].corpora["b"])) >= ends["a"]
     for gaps in (*made.splices, made.held_out["splices"].together):
         assert ends["b"] <= min(rows(gaps)) <= max(rows(gaps)) < ends["s"]
@@ -514,7 +511,7 @@ def test_far_units_are_left_out_first(encoder):
 
     spy.num_special_tokens_to_add = tokenizer.num_special_tokens_to_add
     special = tokenizer.num_special_tokens_to_add(pair=True)
-    model = PairOnTexts(network, spy, texts, special + 6, torch.device("cpu"))
+    model = PairOnTexts(network, texts, spy, special + 6, torch.device("cpu"))
     few = [ABSENT, ABSENT, 1, 1, ABSENT, ABSENT]
     windows = np.array([[0, 1, 2, 3, 4, ABSENT], [ABSENT, 0, 1, 2, 3, 4], few])
     logits = model.logits(model.read(windows))
@@ -526,7 +523,7 @@ def test_far_units_are_left_out_first(encoder):
     alone = [model.logits(model.read(windows[i : i + 1])).item() for i in range(3)]
     np.testing.assert_allclose(logits.tolist(), alone, atol=1e-5)
     # A unit too long on its own is cut, not dropped.
-    tight = PairOnTexts(network, spy, texts, special + 2, torch.device("cpu"))
+    tight = PairOnTexts(network, texts, spy, special + 2, torch.device("cpu"))
     assert torch.isfinite(tight.logits(tight.read(np.array([[4, 4]])))).all()
     assert seen[-1] == (["dance run knee"], ["dance run knee"])
 

@@ -13,50 +13,100 @@ import pytest
 import reffree
 from reffree.cli import main
 from reffree.data.corpus import Corpus, Document
+from reffree.segmenters.base import Inputs
 from reffree.segmenters.segment import HOMES, SEGMENTERS, parse_segmenter
 from reffree.util.errors import InputError, OptionError, UnknownNameError
 from reffree.util.naming import spelling_of
 
-SPELLINGS = {
-    **{name: name for name in HOMES},
-    "even": "even:k=3",
-    "random": "random:p=0.3",
-}
 TRAINED = ("scorer", "csm", "trained", "supervised")
-EVERY = [text for name, text in SPELLINGS.items() if name not in TRAINED]
+ARPS = ("arp_std", "arp_std:p=1", "arp_cos", "arp_pair")
+METRICS = (*ARPS, "silhouette", "silhouette:average=units", "segrefree")
+KERNELS = ("linear", "cosine", "rbf")
+HUGE = 10**9
+EVERY = [
+    *("none", "all", "even:k=3", "even:every=4", "random:p=0.3", "random:p=0.3,draw=2"),
+    *("random_known", "random_unknown", "oracle_random", "oracle_periodic"),
+    *("oracle_periodic:match=document", "depth", "depth:window=2,threshold=-0.5,min_gap=1"),
+    *("depth:k=3,min_gap=1", "depth:density=0.3", "changepoint:penalty=0.1,min_size=3"),
+    *(f"changepoint:kernel={kernel}" for kernel in KERNELS),
+    *(f"changepoint:kernel={kernel},k=3,min_size=1" for kernel in KERNELS),
+    *(f"greedy:metric={metric}" for metric in METRICS),
+    *(f"greedy:metric={metric},k=3,climb=false" for metric in METRICS),
+    *(f"optimal:metric={metric}" for metric in ARPS),
+    *(f"optimal:metric={metric},k=3" for metric in ARPS),
+    *("posterior", "posterior:length=2", "texttiling", "c99", "textseg"),
+    *(f"{name}:k={k}" for name in ("texttiling", "c99", "textseg") for k in (0, 3, 1000)),
+    *(f"texttiling:block={HUGE},smoothing={HUGE},min_gap={HUGE}", f"c99:mask={HUGE - 1}"),
+    f"texttiling:block={HUGE},measure=words",
+]
 
 
-def corpus_of(*texts, gold=True):
-    return Corpus(
-        tuple(
-            Document.build(f"d{i}", units, gold=[len(units)] if gold else None)
-            for i, units in enumerate(texts)
-        )
-    )
-
-
-AWKWARD = corpus_of(
-    ["One unit only."],
-    ["the", "of and"],
-    ["Same words here."] * 7,
-    ["…", "!!", "—", "?"],
-    [f"Sentence number {i} about {'ships' if i < 8 else 'bread'} and weather." for i in range(16)],
-)
-
-
-@pytest.mark.parametrize("method", EVERY)
-def test_every_method_segments_every_document(method):
-    arrays = [
-        np.random.default_rng(i).normal(size=(len(d.units), 4)) for i, d in enumerate(AWKWARD)
+def awkward_vectors():
+    """One unit, identical units, zeros, opposites, and numbers that overflow or vanish."""
+    rng = np.random.default_rng(0)
+    one = rng.normal(size=(1, 4))
+    return [
+        *(rng.normal(size=(n, 4)) for n in (1, 2, 3, 4, 40)),
+        *(np.repeat(one, n, axis=0) for n in (2, 3, 30)),
+        np.zeros((6, 4)),
+        np.array([[1.0], [-1.0]] * 6),
+        np.array([[0.0, 0.0], [1.0, 0.0]] * 6),
+        1e200 * rng.normal(size=(8, 3)),
+        1e-200 * rng.normal(size=(8, 3)),
+        rng.normal(size=(9, 3)) + 1e6,
+        rng.normal(size=(9, 3)).astype(np.float16),
+        np.array([[1e150], [1.0], [1e-150], [0.0], [2.0]]),
     ]
-    arrays[2][:] = arrays[2][0]
-    arrays[3][:] = 0
-    made = reffree.segment(AWKWARD, method, embeddings=arrays)
-    name = spelling_of(parse_segmenter(method))
-    for document in made:
-        assert document.systems[name].n_units == len(document.units)
-    again = reffree.segment(AWKWARD, method, embeddings=arrays)
-    assert made == again
+
+
+AWKWARD_TEXTS = [
+    *(["apple"], ["the"], ["apple", "boat"], ["apple", "apple"], ["apple boat"] * 30),
+    [f"{chr(97 + i)}{chr(98 + i)}z" for i in range(24)],
+    *(["the of and"] * 15, ["…", "!?", "--", "()"] * 5, ["12", "1958 1959", "3"] * 4),
+    ["the"] * 9 + ["apple"] + ["of"] * 9,
+    ["你好 世界", "привет мир", "नमस्ते दुनिया", "🙂 🙂"] * 4,
+    ["apple boat " * 5000, "cloud", "drum", "cloud"],
+]
+
+
+def awkward_inputs():
+    vectors = awkward_vectors()
+    texts = [[f"unit {i}" for i in range(len(x))] for x in vectors] + AWKWARD_TEXTS
+    rng = np.random.default_rng(1)
+    vectors += [rng.normal(size=(len(units), 4)) for units in AWKWARD_TEXTS]
+    documents = [
+        Document.build(
+            f"d{i}", units, gold=[n for n in (len(units) // 2, -(-len(units) // 2)) if n]
+        )
+        for i, units in enumerate(texts)
+    ]
+    return Inputs(Corpus(tuple(documents)), embeddings=vectors)
+
+
+def test_every_method_is_tried():
+    assert {text.partition(":")[0] for text in EVERY} == HOMES.keys() - {*TRAINED}
+
+
+@pytest.mark.parametrize("text", EVERY)
+def test_every_document_is_segmented_and_on_its_own(text):
+    method, inputs = parse_segmenter(text), awkward_inputs()
+    found = method(inputs)
+    sizes = [len(document.units) for document in inputs.corpus]
+    assert [segmentation.n_units for segmentation in found] == sizes
+    k = getattr(method, "k", None)
+    if method.name in ("c99", "textseg") and isinstance(k, int):
+        assert [len(each) for each in found] == [min(k, n - 1) + 1 for n in sizes]
+    again = awkward_inputs()
+    assert method(inputs) == found
+    for x, copy in zip(inputs.embeddings, again.embeddings, strict=True):
+        np.testing.assert_array_equal(x, copy)
+    if text != "oracle_periodic":  # one period for the corpus
+        pairs = zip(again.corpus, again.embeddings, strict=True)
+        alone = [method(Inputs(Corpus((d,)), embeddings=[x])) for d, x in pairs]
+        assert [each for (each,) in alone] == [*found]
+
+
+AWKWARD = Corpus(tuple(Document.build(f"d{i}", ["x"] * n) for i, n in enumerate([1, 2, 7, 4, 16])))
 
 
 def test_names_and_mappings():

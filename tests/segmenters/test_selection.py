@@ -48,12 +48,6 @@ def test_top_is_the_same_suppression_without_a_threshold(scores, k, min_gap):
     assert min_gap > 1 or len(found) - 1 == min(k, len(scores))
 
 
-def test_gap_is_the_least_distance_allowed():
-    scores = [0.9, 0.0, 0.0, 0.8, 0.0]  # three units between the boundaries 1 and 4
-    assert select_above(scores, 0.5, 3).boundaries == (1, 4)
-    assert select_above(scores, 0.5, 4).boundaries == (1,)
-
-
 def test_defaults_are_the_papers():
     scores = np.random.default_rng(5).random(60) * 1.2 - 0.1
     assert select_above(scores) == select_above(scores, 0.5, 3)
@@ -75,24 +69,6 @@ def test_realised_rate_reaches_its_target_while_scores_drift(rate, lifetime):
     assert quarter_rates(found) == pytest.approx(rate, rel=0.2)
     fixed = quarter_rates(select_above(scores, float(np.quantile(scores, 1 - rate))))
     assert max(fixed) > 3 * min(fixed)
-
-
-def test_rate_is_steered_over_documents():
-    rng = np.random.default_rng(1)
-    controller = AdaptiveThreshold(rate=0.2)
-    documents = [drifting(15, rng) for _ in range(300)]
-    found = [select_adaptive(scores, controller) for scores in documents]
-    n_gaps = sum(map(len, documents))
-    assert sum(len(s) - 1 for s in found) / n_gaps == pytest.approx(0.2, rel=0.1)
-
-
-@pytest.mark.parametrize("scale", [0.01, 1.0, 50.0])
-def test_what_the_rate_misses_is_how_far_the_threshold_went(scale):
-    scores = scale * drifting(3000, np.random.default_rng(2))
-    controller = AdaptiveThreshold(rate=0.1, window=20)
-    extra = len(select_adaptive(scores, controller)) - 1 - 0.1 * len(scores)
-    # Commits of the first and last windows count for more or less than once.
-    assert extra == pytest.approx((controller.threshold - 0.5) / 0.2, abs=20)
 
 
 @pytest.mark.parametrize(

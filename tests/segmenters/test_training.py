@@ -25,28 +25,14 @@ from reffree.segmenters.trained.gap_networks import (
     HeadOnVectors,
     PairClassifier,
     PairReader,
+    send,
 )
 from reffree.segmenters.trained.labeller import document_loss, train_segmenter
+from reffree.segmenters.trained.labellers import NETWORKS as LABELLERS
 from reffree.segmenters.trained.labellers import make_network
-from reffree.segmenters.trained.scorer import (
-    TrainedScorer,
-    gap_loss,
-    read_gaps,
-    train_scorer,
-)
-from reffree.segmenters.trained.settings import (
-    ARCHITECTURES,
-    LabellerSettings,
-    ScorerSettings,
-)
-from reffree.segmenters.trained.training import (
-    Trainer,
-    computes_in,
-    falling,
-    rise,
-    send,
-    training_on,
-)
+from reffree.segmenters.trained.scorer import TrainedScorer, gap_loss, read_gaps, train_scorer
+from reffree.segmenters.trained.settings import LabellerSettings, ScorerSettings
+from reffree.segmenters.trained.training import Trainer, computes_in, falling, rise, training_on
 from reffree.util.errors import OptionError
 from tests.checkpoints import config, tokenizer
 from tests.helpers import keywords, topical_corpus
@@ -109,7 +95,7 @@ NETWORKS = {
     "head": head,
     "triples": triples,
     "pair": pair,
-    **{name: partial(labeller, name) for name in ARCHITECTURES},
+    **{name: partial(labeller, name) for name in LABELLERS},
 }
 OURS = [name for name in NETWORKS if name != "pair"]
 """All but the one of transformers, which asks of every mask itself whether it hides anything."""

@@ -11,9 +11,9 @@ from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import Segmentation
 from reffree.report.render import render
 from reffree.segmenters.base import Inputs
-from reffree.segmenters.depth import Depth, depths_of
 from reffree.segmenters.gap_scores import gap_scores, parse_scored_method
 from reffree.segmenters.selection import select_above
+from reffree.segmenters.texttiling import Depth, depths_of
 from reffree.statistics.resampling import resampled_documents
 from reffree.studies.density import THRESHOLDS, count_gold, density, lay_out_points, regime
 from reffree.util.errors import InputError, OptionError, UnknownNameError

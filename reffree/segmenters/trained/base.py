@@ -1,7 +1,8 @@
-"""What trained networks have in common: how they start, score gaps, and are found in a folder."""
+"""What trained networks have in common: how they start, score gaps, and are kept in a folder."""
 
 from __future__ import annotations
 
+import hashlib
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, Self
 
 import numpy as np
+import safetensors.torch
 import torch
 from numpy.typing import NDArray
 from torch import nn
@@ -20,16 +22,15 @@ from reffree.encoders.embed import Vectors, corpus_vectors, units_taking_part
 from reffree.encoders.models import find_model
 from reffree.encoders.options import EncoderOptions, ModelSettings
 from reffree.segmenters.base import GapScorer, Inputs
-from reffree.segmenters.trained.examples import Gaps
+from reffree.segmenters.selection import Rule, select_above
 from reffree.segmenters.trained.folder import (
+    DESCRIPTION,
     Description,
     SettingsT,
+    encoders_of,
     read_description,
-    read_weights,
-    write_network,
 )
 from reffree.segmenters.trained.gap_networks import (
-    LAYOUT,
     GapModel,
     Head,
     HeadOnVectors,
@@ -38,13 +39,17 @@ from reffree.segmenters.trained.gap_networks import (
     document_logits,
     load_transformer,
     read_layout,
-    write_layout,
 )
 from reffree.segmenters.trained.settings import Kind, TrainingSettings
 from reffree.segmenters.trained.training import Trainer
-from reffree.util.arrays import Floats
-from reffree.util.errors import InputError, OptionError
+from reffree.util.arrays import Floats, Integers
+from reffree.util.atomic import check_new_folder, replacing
+from reffree.util.errors import EncoderError, InputError, OptionError, Place
 from reffree.util.progress import Progress
+
+WEIGHTS = "weights.safetensors"
+LAYOUT = "transformer"
+"""Folder of what a fine-tuned transformer is beside its weights."""
 
 UNUSED = (
     *("pooling", "layer", "dtype", "attention", "prompt", "quantisation"),
@@ -67,7 +72,7 @@ class Trained(Generic[SettingsT]):
         """Score the ``n - 1`` gaps of every document, from 0 to 1, on the device of the inputs.
 
         Refuses vectors of another encoder than the one it was trained on, as far as ``inputs``
-        says whose they are, and vectors of another size in any case.
+        says whose they are, and of another size.
         """
 
     @classmethod
@@ -78,27 +83,91 @@ class Trained(Generic[SettingsT]):
         """Make the network that is described, without its weights, and its tokenizer if any."""
 
     @classmethod
+    def of(
+        cls,
+        trainer: Trainer,
+        settings: SettingsT,
+        start: Start,
+        corpora: Mapping[str, tuple[str, ...]],
+        counts: Mapping[str, int],
+        figures: Mapping[str, Any],
+    ) -> Self:
+        """Write down how a network came about."""
+        description = Description(
+            settings=settings,
+            encoder=start.spec,
+            dimension=start.dimension,
+            corpora=corpora,
+            counts=counts,
+            figures=figures,
+            history=tuple(trainer.history),
+            is_interrupted=trainer.is_interrupted,
+            device=str(trainer.accelerator.device),
+            precision=trainer.accelerator.mixed_precision,
+        )
+        return cls(trainer.network, description, start.tokenizer)
+
+    @classmethod
     def load(cls, folder: Path | str) -> Self:
         """Read a folder that `save` wrote; nothing in it is run."""
-        folder = Path(folder)
-        description = read_description(folder, cls.kind)
-        network, tokenizer = cls.make_network(description, folder / LAYOUT)
-        read_weights(folder, network, description)
-        return cls(network, description, tokenizer)
+        path = Path(folder) / WEIGHTS
+        description = read_description(Path(folder), cls.kind)
+        network, tokenizer = cls.make_network(description, Path(folder) / LAYOUT)
+        try:
+            weights = path.read_bytes()
+            if hashlib.sha256(weights).hexdigest() == description.weights:
+                network.load_state_dict(safetensors.torch.load(weights))
+                return cls(network.eval(), description, tokenizer)
+            found = "weights that do not belong to the description beside them"
+        except OSError as error:
+            found = f"no weights ({error.strerror})"
+        except (safetensors.SafetensorError, RuntimeError):
+            found = "weights of another shape than described"
+        raise InputError(
+            found,
+            expected=f"the weights of a {cls.kind} that reffree train {cls.kind} wrote",
+            remedy=f"copy the whole folder again, or train the {cls.kind} again",
+            place=Place(file=str(path)),
+        )
 
     def save(self, folder: Path | str) -> None:
         """Write a new folder, whole or not at all."""
-
-        def write_more(to: Path) -> None:
-            if isinstance(self.network, PairClassifier):
-                write_layout(self.network, self.tokenizer, to / LAYOUT)
-
-        write_network(Path(folder), self.network, self.description, write_more)
+        folder = Path(folder)
+        check_new_folder(folder)
+        state = self.network.state_dict()
+        weights = safetensors.torch.save(
+            {k: v.detach().cpu().contiguous() for k, v in state.items()}
+        )
+        text = self.description.as_json(hashlib.sha256(weights).hexdigest())
+        try:
+            with replacing(folder) as temporary:
+                temporary.mkdir()
+                (temporary / WEIGHTS).write_bytes(weights)
+                (temporary / DESCRIPTION).write_text(text, encoding="utf-8")
+                if isinstance(self.network, PairClassifier):
+                    self.network.transformer.config.save_pretrained(str(temporary / LAYOUT))
+                    self.tokenizer.save_pretrained(str(temporary / LAYOUT))
+                if folder.is_dir():
+                    folder.rmdir()
+        except OSError as error:
+            raise InputError(
+                f"a folder that cannot be written ({error.strerror or error})",
+                expected=f"a place with room for the {self.kind}",
+                remedy="choose another, or create the folder it is to be in",
+                place=Place(file=str(folder)),
+            ) from None
 
     def read_vectors(self, inputs: Inputs) -> Iterator[NDArray[np.generic]]:
         """Every document's vectors, if they are of the encoder that the network was trained on."""
+        known = self.description
         for x in inputs.vectors(self.kind):
-            self.description.check_vectors(inputs.encoder, x.shape[1])
+            known.check_encoder(inputs.encoder)
+            if x.shape[1] != known.dimension:
+                raise EncoderError(
+                    f"{self.kind}: found vectors of {x.shape[1]} dimensions; expected "
+                    f"{known.dimension}, those of {known.encoder.name!r}, which it was trained on; "
+                    f"use that encoder, or train a {self.kind} for this one"
+                )
             yield x
 
 
@@ -113,24 +182,20 @@ class GapNetwork(Trained[SettingsT]):
         cls, description: Description[SettingsT], layout: Path
     ) -> tuple[nn.Module, Any]:
         """Make a head on vectors, or a classifier on the encoder that was fine-tuned."""
-        settings = description.settings
-        transformer, tokenizer = read_layout(layout) if settings.finetune else (None, None)
-        start = Start(description.encoder, description.dimension, (), (), transformer, tokenizer)
-        return start.network(settings, cls.classifier), tokenizer
+        parts = read_layout(layout) if description.settings.finetune else (None, None)
+        start = Start(description.encoder, description.dimension, (), (), *parts)
+        return start.network(description.settings, cls.classifier), start.tokenizer
 
     def logits(self, inputs: Inputs) -> list[Floats]:
         """Score each of the ``n - 1`` gaps of every document, on the device that inputs name."""
         network, device = self.network, choose_device(inputs.device)
         models: Iterator[GapModel]
-        if isinstance(network, PairClassifier):
-            length = self.description.encoder.max_length
-            models = (
-                PairOnTexts(network, self.tokenizer, document.units, length, device)
-                for document in inputs.corpus
-            )
-        else:
-            assert isinstance(network, Head)
+        if isinstance(network, Head):
             models = (HeadOnVectors(network, [x], device) for x in self.read_vectors(inputs))
+        else:
+            assert isinstance(network, PairClassifier)
+            read = self.tokenizer, self.description.encoder.max_length
+            models = (PairOnTexts(network, d.units, *read, device) for d in inputs.corpus)
         return document_logits(models, self.description.settings.window)
 
 
@@ -190,41 +255,18 @@ class Start:
     def model(
         self,
         settings: TrainingSettings,
-        gaps: Gaps,
+        windows: Integers,
         device: torch.device,
-        classifier: type[PairClassifier],
+        classifier: type[PairClassifier] = PairClassifier,
     ) -> GapModel:
         """Make a network and what it looks at, standardised on the gaps it will learn from."""
         network = self.network(settings, classifier)
         if isinstance(network, PairClassifier):
-            return PairOnTexts(network, self.tokenizer, self.texts, self.spec.max_length, device)
+            return PairOnTexts(network, self.texts, self.tokenizer, self.spec.max_length, device)
         model = HeadOnVectors(network, self.vectors)
-        network.standardise(model, gaps)
+        network.standardise(model, windows)
         model.to(device)
         return model
-
-
-def describe(
-    trainer: Trainer,
-    settings: SettingsT,
-    start: Start,
-    corpora: Mapping[str, tuple[str, ...]],
-    counts: Mapping[str, int],
-    figures: Mapping[str, Any],
-) -> Description[SettingsT]:
-    """Write down how a network came about."""
-    return Description(
-        settings=settings,
-        encoder=start.spec,
-        dimension=start.dimension,
-        corpora=corpora,
-        counts=counts,
-        figures=figures,
-        history=tuple(trainer.history),
-        is_interrupted=trainer.is_interrupted,
-        device=str(trainer.accelerator.device),
-        precision=trainer.accelerator.mixed_precision,
-    )
 
 
 def take_part(
@@ -255,24 +297,19 @@ class TrainedMethod(GapScorer):
     trained: ClassVar[type[Trained[Any]]]
 
     def __post_init__(self) -> None:
-        """Refuse no path."""
         GapScorer.__post_init__(self)
         if not self.path:
+            kind = self.trained.kind
             raise InputError(
                 "no path",
-                expected=f"the folder of a trained {self.trained.kind}",
-                remedy=f"write {self.name}:path=FOLDER, and make one with reffree train "
-                f"{self.trained.kind}",
+                expected=f"the folder of a trained {kind}",
+                remedy=f"write {self.name}:path=FOLDER, and make one with reffree train {kind}",
             )
-
-    def read_descriptions(self) -> tuple[Description[Any], ...]:
-        """Read what is known of the network, if it is in a folder."""
-        return (read_description(Path(self.path), self.trained.kind),) if self.path else ()
 
     @property
     def encoders(self) -> tuple[EncoderSpec, ...]:
         """The encoder that it was trained on; none of a network whose encoder was fine-tuned."""
-        return tuple(d.encoder for d in self.read_descriptions() if not d.settings.finetune)
+        return encoders_of(filter(None, [self.path]), self.trained.kind)
 
     @property
     def needs_embeddings(self) -> bool:
@@ -290,11 +327,16 @@ class TrainedMethod(GapScorer):
         """Score of every gap, from 0 to 1."""
         return self.trained.load(self.path).gap_scores(inputs)
 
+    def selection_rule(self) -> Rule:
+        """Select all that reach the threshold."""
+        threshold, min_gap = self.chosen_threshold(), getattr(self, "min_gap", 1)
+        return lambda scores, candidates: select_above(scores, threshold, min_gap, candidates)
+
     def chosen_threshold(self) -> float:
         """Return the threshold given, or the best on the documents held out in training."""
         if self.threshold != "held_out":
             return self.threshold
-        (description,) = self.read_descriptions()
+        description = read_description(Path(self.path), self.trained.kind)
         found: float | None = description.figures["threshold"]
         if found is None:
             raise InputError(

@@ -9,9 +9,8 @@ Gaps with :math:`d_i > \mu + a \sigma` are boundaries, with the mean and the (po
 of the document's depths and :math:`a = -1/2` (their §3.3).
 
 It is trained by ranking (§3.2): for every triple, coherence is to fall from the next unit over one
-of the same document to one of another, by a margin at each of the three comparisons. After every
-epoch held-out triples are scored; the state with the most comparisons right is the one that counts,
-of equal ones the first.
+of the same document to one of another, by a margin at each of the three comparisons. The
+state after the epoch with the most comparisons of held-out triples right is the one that counts.
 """
 
 from __future__ import annotations
@@ -34,12 +33,11 @@ from reffree.encoders.models import find_model
 from reffree.metrics.gold.windows import Pk
 from reffree.segmenters.base import GapScorer, Inputs, rises
 from reffree.segmenters.selection import Candidates, Rule, select_above
-from reffree.segmenters.trained.base import GapNetwork, Start, TrainedMethod, describe, take_part
+from reffree.segmenters.trained.base import GapNetwork, Start, TrainedMethod, take_part
 from reffree.segmenters.trained.examples import (
     NEXT,
     OTHER,
     SAME,
-    Gaps,
     Passage,
     hold_out,
     triples_of,
@@ -99,15 +97,10 @@ class CoherenceScoring(TrainedMethod):
 
     ``path`` is a folder that ``reffree train csm`` wrote. Instead, ``encoder`` names a model whose
     own next-sentence head says how units cohere, such as ``bert``: that is what Coen's Table 4
-    calls CSM, by the paper's code, with the threshold of the lowest Pk on other dialogues.
-    ``threshold=held_out`` is that of the lowest Pk on documents held out in training, where these
-    have gold. Instead of a threshold: ``k`` boundaries, or a ``density`` (boundaries per gap). The
-    paper sets boundaries no distance apart; ``min_gap`` does.
-
-    What cannot be had: the dialogue acts and topics by which the paper chooses its training pairs
-    (`triples_of`), and its trained weights. A threshold below the mean also takes gaps that are no
-    valleys, as the rule is published: hence the 3.97 boundaries per gold boundary on TIAGE in
-    Table 4.
+    calls CSM. ``threshold=held_out`` is that of the lowest Pk on documents held out in training,
+    where these have gold. Instead of a threshold: ``k`` boundaries, or a ``density`` (boundaries
+    per gap). The paper sets boundaries no distance apart; ``min_gap`` does. A threshold below the
+    mean also takes gaps that are no valleys, as the rule is published.
     """
 
     path: str = ""
@@ -120,7 +113,6 @@ class CoherenceScoring(TrainedMethod):
     trained: ClassVar[type[CoherenceModel]] = CoherenceModel
 
     def __post_init__(self) -> None:
-        """Refuse no model or two, and two targets at a time."""
         GapScorer.__post_init__(self)
         if bool(self.path) == bool(self.encoder):
             raise InputError(
@@ -149,10 +141,7 @@ class CoherenceScoring(TrainedMethod):
         device = choose_device(inputs.device)
         length = min(folder.spec.max_length or LONGEST, LONGEST)
         head = NextSentence(network).eval()
-        models = (
-            PairOnTexts(head, tokenizer, document.units, length, device)
-            for document in inputs.corpus
-        )
+        models = (PairOnTexts(head, d.units, tokenizer, length, device) for d in inputs.corpus)
         return tuple(map(probabilities, document_logits(models, 1)))
 
     def selection_rule(self) -> Rule:
@@ -192,8 +181,7 @@ def train_csm(
     epochs: Annotated[Positive, Option("Times that every pair is seen.")] = 10,
     margin: Annotated[float, Option("By which coherent pairs are to be above others.")] = 1.0,
     batch_size: Annotated[
-        Positive | None,
-        Option("Triples in a step.", default="64, with --finetune 12", cli=False),
+        Positive | None, Option("Triples in a step.", default="64, with --finetune 12", cli=False)
     ] = None,
     embeddings: Mapping[str, Vectors] | None = None,
     on_epoch: Callable[[Row], None] = lambda row: None,
@@ -210,25 +198,19 @@ def train_csm(
     Args:
         corpora: by name; gold is not looked at, but for a threshold on documents held out.
         embeddings: arrays of every corpus, by its name, instead of an encoder.
-        on_epoch: is told how each epoch went.
-        progress: called as stages start.
-        **options: of the training (`GapOptions`), and of its encoder as in `EncoderOptions`.
-
-    Returns:
-        The model, to be saved; of an interrupted training the best state so far, once there is one.
+        on_epoch: is told how each epoch went; interrupted, the best state so far is returned.
     """
     settings, encoding = CsmSettings.choose(locals())
     parts, vectors = take_part(corpora, embeddings, encoding)
     documents = [document for part in parts.values() for document in part]
     training, held_out, drawn, triples = _draw_triples(documents, settings)
     start = Start.of(parts, vectors, settings, encoding, progress)
-    pairs = np.concatenate([windows_of(each.rows, 1) for each in training])
-    neighbours = Gaps(pairs, np.zeros(len(pairs), dtype=np.float32), (len(pairs),))
+    neighbours = np.concatenate([windows_of(each.rows, 1) for each in training])
     with training_on(choose_device(encoding.device), settings) as accelerator:
         model = start.model(settings, neighbours, accelerator.device, CoherenceClassifier)
         trainer = Trainer(model.network, partial(triple_loss, model, margin), accelerator)
         trainer.train(
-            [_ranking(model, drawn, triples, settings)],
+            _ranking(model, drawn, triples, settings),
             judged_by="a held-out loss",
             on_epoch=on_epoch,
             progress=progress,
@@ -245,8 +227,7 @@ def train_csm(
         "held_out_triples": len(triples),
     }
     roles = {"dialogues": tuple(parts)}
-    description = describe(trainer, settings.resolved(), start, roles, counts, figures)
-    return CoherenceModel(model.network, description, start.tokenizer)
+    return CoherenceModel.of(trainer, settings.resolved(), start, roles, counts, figures)
 
 
 def triple_loss(model: GapModel, margin: float, seen: Any) -> Loss:  # noqa: ANN401
@@ -274,11 +255,10 @@ def _draw_triples(
     ]
     rng = rng_for(settings.seed, "csm", "held out")
     training, held_out = hold_out(passages, settings.held_out, rng)
-    rows = [each.rows for each in training]
+    rows, aside = ([each.rows for each in part] for part in (training, held_out))
     epochs = range(settings.epochs)
     drawn = [triples_of(rows, rng_for(settings.seed, "csm", epoch)) for epoch in epochs]
-    rng = rng_for(settings.seed, "csm", "held-out triples")
-    judging = triples_of([each.rows for each in held_out], rng)
+    judging = triples_of(aside, rng_for(settings.seed, "csm", "held-out triples"))
     if not len(judging) or not len(drawn[0]):
         raise InputError(
             "no document of more than three units to learn from, or none held out",
@@ -305,9 +285,9 @@ def _ranking(
     return Epochs(
         name="Coherence",
         examples=[(len(each), partial(read_triples, each, model.read)) for each in drawn],
+        settings=settings,
         size=settings.batch(),
         rate=settings.rate,
-        weight_decay=settings.weight_decay,
         share=falling(list(map(len, drawn)), settings.batch(), 0.0),
         judge=judge,
         workers=model.workers,

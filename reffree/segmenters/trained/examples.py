@@ -6,7 +6,7 @@ whether the table holds vectors or texts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -40,7 +40,6 @@ class TrainingCorpora:
     calibration: Mapping[str, Corpus] = field(default_factory=dict)  # none: gold's held-out part
 
     def __post_init__(self) -> None:
-        """Refuse to train on nothing, and to calibrate on what was learnt."""
         if not self.gold:
             raise InputError(
                 "no corpus to train on", expected="at least one", remedy="name one with gold"
@@ -68,11 +67,8 @@ class TrainingCorpora:
     @property
     def roles(self) -> dict[str, tuple[str, ...]]:
         """Names of what each stage learns from, as they are written down."""
-        return {
-            "splices": tuple(self.splices or self.gold),
-            "gold": tuple(self.gold),
-            "calibration": tuple(self.calibration),
-        }
+        spliced = tuple(self.splices or self.gold)
+        return {"splices": spliced, "gold": (*self.gold,), "calibration": (*self.calibration,)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +89,11 @@ class Gaps:
     sizes: tuple[int, ...]  # gaps of every passage
 
     def __len__(self) -> int:
-        """Return the number of gaps."""
         return len(self.labels)
 
-    def by_passage(self, values: Floats) -> Iterator[Floats]:
+    def by_passage(self, values: Floats) -> list[Floats]:
         """Cut one value per gap into those of each passage."""
-        yield from np.split(values, np.cumsum(self.sizes)[:-1])
+        return np.split(values, np.cumsum(self.sizes)[:-1])
 
 
 class HeldOut(NamedTuple):
@@ -106,7 +101,7 @@ class HeldOut(NamedTuple):
 
     corpora: Mapping[str, Gaps]  # by name; held-out splices are one
     together: Gaps  # of all corpora, one after the other
-    control: Gaps  # their segments, each a document of its own
+    control: Gaps  # their segments, each a document of its own: any boundary is a false one
 
 
 class Examples(NamedTuple):
@@ -122,61 +117,57 @@ class Examples(NamedTuple):
 def examples_of(corpora: TrainingCorpora, settings: ScorerSettings) -> Examples:
     """Set documents of every corpus aside and splice the others."""
     window, seed = settings.window, settings.seed
-    spliced = corpora.splices or corpora.gold
-    first: dict[str, tuple[int, int]] = {}  # document and unit of every corpus
+    every: dict[str, list[Passage]] = {}
     document = row = 0
     for name, corpus in corpora.everything.items():
-        first[name] = document, row
+        is_taught = name in corpora.gold or name in corpora.calibration
+        every[name] = passages_of(corpus, document, row, is_taught=is_taught)
         document, row = document + len(corpus), row + corpus.n_units
     training: dict[str, list[Passage]] = {}
-    held_out: dict[str, list[Passage]] = {}
-    for name, corpus in {**corpora.gold, **spliced}.items():
-        passages = passages_of(corpus, *first[name], is_taught=name in corpora.gold)
+    aside: dict[str, list[Passage]] = {}
+    for name in {**corpora.gold, **corpora.splices}:
         rng = rng_for(seed, "scorer", "held out")
-        training[name], held_out[name] = hold_out(passages, settings.held_out, rng)
-    taught = [p for name in corpora.gold for p in training[name]]
+        training[name], aside[name] = hold_out(every[name], settings.held_out, rng)
+    taught, judging = (_joined(parts, corpora.gold) for parts in (training, aside))
     check_teaches(taught)
-    aside = {name: held_out[name] for name in corpora.gold}
-    judged: dict[Stage, HeldOut] = {"gold": _held_out(aside, window)}
+    by_name = {name: gaps_of(aside[name], window) for name in corpora.gold}
+    control = gaps_of(single_segments(judging), window)
+    held_out: dict[Stage, HeldOut] = {"gold": HeldOut(by_name, gaps_of(judging, window), control)}
     epochs: list[Gaps] = []
     if settings.splice_epochs:
-        seen = [p for name in spliced for p in training[name]]
-        unseen = [p for name in spliced for p in held_out[name]]
+        spliced = corpora.splices or corpora.gold
+        seen, unseen = (_joined(parts, spliced) for parts in (training, aside))
         n_made = settings.splices_per_document * n_documents(seen)
         for epoch in range(settings.splice_epochs):
-            made = splice(seen, n_made, rng_for(seed, "splice", epoch))
-            epochs.append(gaps_of(made, window))
+            epochs.append(gaps_of(splice(seen, n_made, rng_for(seed, "splice", epoch)), window))
         n_made = settings.splices_per_document * n_documents(unseen)
         rng = rng_for(seed, "splice", "held out")
         gaps = gaps_of(splice(unseen, n_made, rng, "held-out"), window)
         control = gaps_of(single_segments(unseen), window)
-        judged["splices"] = HeldOut({"splices": gaps}, gaps, control)
-    calibrated = {
-        name: passages_of(corpus, *first[name]) for name, corpus in corpora.calibration.items()
-    } or aside
-    learnt, counts = gaps_of(taught, window), dict[str, int]()
-    calibration = _held_out(calibrated, window).together
-    for name, parts, gaps in (
-        ("training", [taught], learnt),
-        ("held_out", list(aside.values()), judged["gold"].together),
-        ("calibration", list(calibrated.values()), calibration),
-    ):
-        counts[f"{name}_documents"] = sum(map(n_documents, parts))
-        counts[f"{name}_gaps"] = len(gaps)
-        counts[f"{name}_boundaries"] = int(gaps.labels.sum())
-    return Examples(tuple(epochs), learnt, judged, calibration, counts)
+        held_out["splices"] = HeldOut({"splices": gaps}, gaps, control)
+    calibrating = _joined(every, corpora.calibration) or judging
+    counts = counts_of(training=taught, held_out=judging, calibration=calibrating)
+    learnt, calibration = gaps_of(taught, window), gaps_of(calibrating, window)
+    return Examples(tuple(epochs), learnt, held_out, calibration, counts)
 
 
-def _held_out(passages: Mapping[str, Sequence[Passage]], window: int) -> HeldOut:
-    """Gaps of passages by corpus, and of their segments alone."""
-    corpora = {name: gaps_of(each, window) for name, each in passages.items()}
-    every = [passage for each in passages.values() for passage in each]
-    return HeldOut(corpora, gaps_of(every, window), gaps_of(single_segments(every), window))
+def _joined(passages: Mapping[str, list[Passage]], names: Iterable[str]) -> list[Passage]:
+    return [passage for name in names for passage in passages[name]]
 
 
 def n_documents(passages: Sequence[Passage]) -> int:
     """Documents that passages come from: one with several references has several passages."""
     return len({p.document for p in passages})
+
+
+def counts_of(**parts: Sequence[Passage]) -> dict[str, int]:
+    """Count documents, gaps and boundaries of the parts of a training, as they are written down."""
+    counts = {}
+    for name, passages in parts.items():
+        counts[f"{name}_documents"] = n_documents(passages)
+        counts[f"{name}_gaps"] = sum(len(p.rows) - 1 for p in passages)
+        counts[f"{name}_boundaries"] = sum(len(p.segmentation) - 1 for p in passages)
+    return counts
 
 
 def gaps_of(passages: Sequence[Passage], window: int) -> Gaps:
@@ -191,7 +182,7 @@ def gaps_of(passages: Sequence[Passage], window: int) -> Gaps:
 
 
 def windows_of(rows: Integers, window: int) -> Integers:
-    """Integers of the ``window`` units before and after each gap, `ABSENT` outside the passage.
+    """Rows of the ``window`` units before and after each gap, `ABSENT` outside the passage.
 
     >>> windows_of(np.array([5, 6, 7]), 2).tolist()
     [[-1, 5, 6, 7], [5, 6, 7, -1]]
@@ -264,13 +255,12 @@ def splice(
 ) -> list[Passage]:
     """Make ``n`` synthetic documents: segments of different documents put end to end.
 
-    Coen §5.3, stage 1: the splices are the boundaries. It says neither how many segments make a
-    synthetic document nor what exactly is removed as a "boundary-local artifact (e.g., greetings)".
-    Here there are as many segments as some document has, drawn at random, two at least, so that
-    boundaries are about as frequent as in gold; neighbours come from different documents; and
-    documents lose their first and last unit, where greetings are.
+    Coen §5.3, stage 1, says neither how many segments make a synthetic document nor what is removed
+    as a "boundary-local artifact (e.g., greetings)". Here there are as many as some document has,
+    drawn at random, two at least, so that boundaries are about as frequent as in gold; neighbours
+    come from different documents; documents lose their first and last unit, where greetings are.
     """
-    pieces = [(p.document, rows) for p in passages for rows in _segments(p, trimmed=True)]
+    pieces = [(p.document, rows) for p in passages for rows in _segments(p, trim=1)]
     owners = np.array([document for document, _ in pieces])
     order = np.argsort(owners, kind="stable")
     owners = owners[order]
@@ -295,20 +285,16 @@ def splice(
 
 
 def single_segments(passages: Sequence[Passage]) -> list[Passage]:
-    """Every segment on its own: the negative control, where any boundary is a false one."""
-    return [
-        Passage(p.document, rows, Segmentation((len(rows),)))
-        for p in passages
-        for rows in _segments(p, trimmed=False)
-    ]
+    """Every segment on its own."""
+    pairs = [(p.document, rows) for p in passages for rows in _segments(p)]
+    return [Passage(document, rows, Segmentation((len(rows),))) for document, rows in pairs]
 
 
-def _segments(passage: Passage, *, trimmed: bool) -> list[Integers]:
-    """Integers of each segment; trimmed, without the first and the last unit of the document."""
+def _segments(passage: Passage, trim: int = 0) -> list[Integers]:
+    """Rows of each segment, without so many units at both ends of the document."""
     parts = np.split(passage.rows, passage.segmentation.boundaries)
-    if trimmed:
-        parts[0] = parts[0][1:]
-        parts[-1] = parts[-1][:-1]
+    parts[0] = parts[0][trim:]
+    parts[-1] = parts[-1][: len(parts[-1]) - trim]
     return [part for part in parts if len(part)]
 
 
@@ -321,11 +307,9 @@ NEXT, SAME, OTHER = range(3)
 def triples_of(documents: Sequence[Integers], rng: np.random.Generator) -> Integers:
     """Draw a triple for every pair of neighbours: unit, next, same document, other; (t, 4).
 
-    Xing and Carenini (2021), §3.1: a unit goes with the next one better than with another of its
-    own dialogue, and with that better than with one of another dialogue. The paper keeps to pairs
-    whose dialogue acts go together (question and answer, directive and reply), and to other
-    dialogues with another topic; corpora here have neither label, so that all neighbours are pairs,
-    and any other document is another dialogue.
+    Xing and Carenini (2021), §3.1. The paper keeps to pairs whose dialogue acts go together, and to
+    other dialogues with another topic; corpora here have neither label, so that all neighbours are
+    pairs, and any other document is another dialogue.
 
     Documents are the rows of their units. The third is no neighbour of the unit, so that pairs
     without such a one, in documents of up to three units, are left out; the fourth is any unit of
@@ -333,14 +317,11 @@ def triples_of(documents: Sequence[Integers], rng: np.random.Generator) -> Integ
     """
     found = []
     for d, rows in enumerate(documents):
-        n = len(rows)
-        for i in range(n - 1):
-            apart = [j for j in range(n) if abs(j - i) > 1]
-            if apart:
+        for i in range(len(rows) - 1):
+            apart = np.concatenate([rows[: max(0, i - 1)], rows[i + 2 :]])
+            if len(apart):
                 other = int(rng.integers(len(documents) - 1))
                 elsewhere = documents[other + (other >= d)]
-                same = rows[apart[int(rng.integers(len(apart)))]]
-                found.append(
-                    [rows[i], rows[i + 1], same, elsewhere[int(rng.integers(len(elsewhere)))]]
-                )
+                same, far = (each[int(rng.integers(len(each)))] for each in (apart, elsewhere))
+                found.append([rows[i], rows[i + 1], same, far])
     return np.array(found, dtype=np.int64).reshape(-1, 4)

@@ -1,14 +1,13 @@
-"""Folders of trained networks: weights as safetensors, and a description as JSON beside them."""
+"""What is known of a trained network, as the JSON beside its weights has it; imports no torch."""
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
+from typing import Any, Generic, TypeVar, get_args
 
 from reffree.encoders.address import is_endpoint
 from reffree.encoders.aliases import ALIASES
@@ -21,21 +20,19 @@ from reffree.segmenters.trained.settings import (
     ScorerSettings,
     TrainingSettings,
 )
-from reffree.util.atomic import check_new_folder, replacing
 from reffree.util.errors import EncoderError, InputError, Place
-
-if TYPE_CHECKING:
-    from torch import nn
 
 SettingsT = TypeVar("SettingsT", bound=TrainingSettings)
 
 FORMAT = 3
-DESCRIPTION, WEIGHTS = "trained.json", "weights.safetensors"
+DESCRIPTION = "trained.json"
 PRECOMPUTED = "precomputed"
 """What vectors that users bring have in place of a model's name."""
 
 KINDS: dict[Kind, type[TrainingSettings]] = {
-    settings.kind: settings for settings in (ScorerSettings, CsmSettings, LabellerSettings)
+    "scorer": ScorerSettings,
+    "csm": CsmSettings,
+    "segmenter": LabellerSettings,
 }
 
 
@@ -61,6 +58,16 @@ class Description(Generic[SettingsT]):
         """What was trained."""
         return self.settings.kind
 
+    def as_json(self, weights: str) -> str:
+        """Write all down, with the digest of the weights."""
+        values = asdict(self) | {
+            "format": FORMAT,
+            "kind": self.kind,
+            "fingerprint": self.encoder.fingerprint,  # for people who compare files
+            "weights": weights,
+        }
+        return json.dumps(values, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
     def check_encoder(self, spec: EncoderSpec | None) -> None:
         """Refuse vectors of another encoder than the one it was trained on, if it reads any.
 
@@ -70,8 +77,7 @@ class Description(Generic[SettingsT]):
         """
         if spec is None or self.settings.finetune or spec.name == self.encoder.name == PRECOMPUTED:
             return
-        changed = _differences(spec, self.encoder)
-        if changed:
+        if changed := _differences(spec, self.encoder):
             instead = (
                 f"{name} {getattr(spec, name)} instead of {getattr(self.encoder, name)}"
                 for name in changed
@@ -86,109 +92,41 @@ class Description(Generic[SettingsT]):
                 f"{self.kind} for this one"
             )
 
-    def check_vectors(self, spec: EncoderSpec | None, dimension: int) -> None:
-        """Refuse vectors of another encoder, as far as that is known, or of another size."""
-        self.check_encoder(spec)
-        if dimension != self.dimension:
-            raise EncoderError(
-                f"{self.kind}: found vectors of {dimension} dimensions; expected "
-                f"{self.dimension}, those of {self.encoder.name!r}, which it was trained on; use "
-                f"that encoder, or train a {self.kind} for this one"
-            )
-
 
 def read_description(folder: Path, kind: Kind) -> Description[Any]:
-    """Read what `write_network` wrote of a network of this kind."""
+    """Read what is known of a network of this kind that was saved."""
     path = folder / DESCRIPTION
-
-    def refusal(found: str) -> InputError:
-        return InputError(
-            found,
-            expected=f"a folder that reffree train {kind} wrote",
-            remedy=f"check the path, or train the {kind} again",
-            place=Place(file=str(path)),
-        )
-
+    found = "a damaged description"
     try:
         values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if values.pop("format") != FORMAT:
-            raise refusal(f"a {kind} of another version of reffree")
-        found = values.pop("kind")
-        if found != kind:
-            raise refusal(
-                f"no {kind}, but a {found}" if found in KINDS else "a damaged description"
-            )
-        del values["fingerprint"]
-        values["settings"] = KINDS[kind](**values["settings"])
-        values["encoder"] = EncoderSpec(**values["encoder"])
-        values["corpora"] = {part: tuple(names) for part, names in values["corpora"].items()}
-        return Description(**values | {"history": tuple(values["history"])})
+            found = f"a {kind} of another version of reffree"
+        elif values["kind"] in KINDS.keys() - {kind}:
+            found = f"no {kind}, but a {values['kind']}"
+        elif values.pop("kind") == kind:
+            del values["fingerprint"]
+            values["settings"] = KINDS[kind](**values["settings"])
+            values["encoder"] = EncoderSpec(**values["encoder"])
+            values["corpora"] = {part: tuple(names) for part, names in values["corpora"].items()}
+            return Description(**values | {"history": tuple(values["history"])})
     except OSError as error:
         is_old = (folder / f"{kind}.json").is_file()
         version = f"a {kind} of another version of reffree"
-        raise refusal(version if is_old else f"no {kind} ({error.strerror})") from None
+        found = version if is_old else f"no {kind} ({error.strerror})"
     except (ValueError, TypeError, KeyError, AttributeError):
-        raise refusal("a damaged description") from None
-
-
-def read_weights(folder: Path, network: nn.Module, description: Description[Any]) -> None:
-    """Give a network the weights that a description beside them is of; nothing in them is run."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load
-
-    kind, path = description.kind, folder / WEIGHTS
-    try:
-        weights = path.read_bytes()
-        if hashlib.sha256(weights).hexdigest() == description.weights:
-            network.load_state_dict(load(weights))
-            network.eval()
-            return
-        found = "weights that do not belong to the description beside them"
-    except OSError as error:
-        found = f"no weights ({error.strerror})"
-    except (SafetensorError, RuntimeError):
-        found = "weights of another shape than described"
+        pass
     raise InputError(
         found,
-        expected=f"the weights of a {kind} that reffree train {kind} wrote",
-        remedy=f"copy the whole folder again, or train the {kind} again",
+        expected=f"a folder that reffree train {kind} wrote",
+        remedy=f"check the path, or train the {kind} again",
         place=Place(file=str(path)),
     )
 
 
-def write_network(
-    folder: Path,
-    network: nn.Module,
-    description: Description[Any],
-    write_more: Callable[[Path], None] = lambda folder: None,
-) -> None:
-    """Write a new folder, whole or not at all; ``write_more`` adds files."""
-    check_new_folder(folder)
-    from safetensors.torch import save
-
-    weights = save({k: v.detach().cpu().contiguous() for k, v in network.state_dict().items()})
-    values = asdict(description) | {
-        "format": FORMAT,
-        "kind": description.kind,
-        "fingerprint": description.encoder.fingerprint,  # for people who compare files
-        "weights": hashlib.sha256(weights).hexdigest(),
-    }
-    text = json.dumps(values, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-    try:
-        with replacing(folder) as temporary:
-            temporary.mkdir()
-            (temporary / WEIGHTS).write_bytes(weights)
-            (temporary / DESCRIPTION).write_text(text, encoding="utf-8")
-            write_more(temporary)
-            if folder.is_dir():
-                folder.rmdir()
-    except OSError as error:
-        raise InputError(
-            f"a folder that cannot be written ({error.strerror or error})",
-            expected=f"a place with room for the {description.kind}",
-            remedy="choose another, or create the folder it is to be in",
-            place=Place(file=str(folder)),
-        ) from None
+def encoders_of(folders: Iterable[str | Path], kind: Kind = "scorer") -> tuple[EncoderSpec, ...]:
+    """Encoders whose vectors trained networks read; one that was fine-tuned reads texts."""
+    every = [read_description(Path(folder), kind) for folder in folders]
+    return tuple(each.encoder for each in every if not each.settings.finetune)
 
 
 def trained_encoding(options: EncoderOptions, encoders: Sequence[EncoderSpec]) -> EncoderOptions:
@@ -211,10 +149,9 @@ def trained_encoding(options: EncoderOptions, encoders: Sequence[EncoderSpec]) -
     if "backend" in settings:
         settings["backend"] = trained.backend.partition("+")[2] or "torch"
     text = ",".join(f"{name}={value}" for name, value in settings.items())
-    drop = options.drop or [
-        kind for kind in get_args(Dropped) if kind in trained.dropped.split("+")
-    ]
-    return replace(options, encoder=":".join(filter(None, [name, text])), drop=drop)
+    kinds = [kind for kind in get_args(Dropped) if kind in trained.dropped.split("+")]
+    encoder = ":".join(filter(None, [name, text]))
+    return replace(options, encoder=encoder, drop=options.drop or kinds)
 
 
 def _on_any_card(spec: EncoderSpec) -> EncoderSpec:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,16 +17,15 @@ from torch import Tensor, nn
 
 from reffree.encoders.models import ModelFolder
 from reffree.segmenters.base import directions, to_scale
-from reffree.segmenters.trained.examples import ABSENT, Gaps, windows_of
-from reffree.segmenters.trained.training import WORKERS, send, to_host
+from reffree.segmenters.trained.examples import ABSENT, windows_of
 from reffree.util.arrays import Floats, Integers
 from reffree.util.errors import EncoderError, first_line
 
 CPU = torch.device("cpu")
 LEAST_SPREAD = 1e-6
 FALLBACK_MAX_LENGTH = 256
-LAYOUT = "transformer"
-"""Folder of what a fine-tuned transformer is beside its weights."""
+WORKERS = 2
+"""Processes that read texts for a GPU; where a CPU trains, they would take its cores."""
 
 LOADING_ERRORS = (
     *(OSError, ValueError, RuntimeError, KeyError, ImportError, TypeError, AttributeError),
@@ -41,9 +40,8 @@ class Head(nn.Module):
     With :math:`a_w`, :math:`b_w` the means of the ``w`` unit vectors before and after the gap, each
     of length 1, the features are :math:`a_w, b_w, |a_w - b_w|, a_w b_w` (by component) and the
     cosine of the two, for ``w`` = 1, 2, 4… up to ``window``, and how much of either window there
-    is. Nested windows stand for the order of units, which the transformer of Coen §5.2 sees and one
-    mean of four units does not: average precision on held-out TIAGE .59, and .41 with the widest
-    window alone.
+    is. Nested windows stand for the order of units: average precision on held-out TIAGE .59, and
+    .41 with the widest window alone.
     """
 
     centre: Tensor
@@ -84,14 +82,14 @@ class Head(nn.Module):
             parts += [a, b, (a - b).abs(), a * b, cosine]
         return torch.cat(parts, dim=1)  # (g, f)
 
-    def standardise(self, model: HeadOnVectors, gaps: Gaps) -> None:
+    def standardise(self, model: HeadOnVectors, windows: Integers) -> None:
         """Take centre and spread of every feature from the training gaps, on the CPU."""
         total, squares = torch.zeros_like(self.centre).double(), torch.zeros(()).double()
-        for batch in _batches(gaps.windows, model.gaps_at_once):
+        for batch in _batches(windows, model.gaps_at_once):
             x = self.features(*model.gather(torch.from_numpy(batch))).double()
             total, squares = total + x.sum(0), squares + x.square().sum(0)
-        mean = total / len(gaps)
-        spread = (squares / len(gaps) - mean.square()).clamp(min=0).sqrt()
+        mean = total / len(windows)
+        spread = (squares / len(windows) - mean.square()).clamp(min=0).sqrt()
         self.centre.copy_(mean)
         self.spread.copy_(torch.where(spread > LEAST_SPREAD, spread, torch.ones_like(spread)))
 
@@ -111,23 +109,14 @@ class HeadOnVectors:
         # The last row, zero, is that of absent units.
         table = np.concatenate([*stacked, np.zeros((1, network.dimension))])
         self._table = torch.from_numpy(table.astype(np.float32))
-        self.network = network
+        self.network, self.n_units = network, len(table) - 1
         self.to(device)
 
     def to(self, device: torch.device) -> None:
         """Move the network and what it looks at."""
+        self.device = device
         self.network.to(device)
         self._table = self._table.to(device)
-
-    @property
-    def device(self) -> torch.device:
-        """Where it is."""
-        return self._table.device
-
-    @property
-    def n_units(self) -> int:
-        """Units to look at."""
-        return len(self._table) - 1
 
     def logits(self, windows: Tensor) -> Tensor:
         """One logit for every gap, from windows on the device."""
@@ -236,20 +225,14 @@ class PairOnTexts:
     def __init__(
         self,
         network: PairClassifier,
-        tokenizer: Any,  # noqa: ANN401  (transformers has no types)
         texts: Sequence[str],
+        tokenizer: Any,  # noqa: ANN401  (transformers has no types)
         max_length: int | None,
         device: torch.device,
     ) -> None:
         """Move the network to where it runs."""
-        self.network = network.to(device)
-        self.device = device
+        self.network, self.device, self.n_units = network.to(device), device, len(texts)
         self.read = PairReader(tokenizer, texts, max_length or FALLBACK_MAX_LENGTH)
-
-    @property
-    def n_units(self) -> int:
-        """Units to look at."""
-        return len(self.read.texts)
 
     def logits(self, tokens: dict[str, Tensor]) -> Tensor:
         """One logit for every gap, from tokens on the device."""
@@ -268,9 +251,7 @@ def logits_of(model: GapModel, windows: Integers) -> Floats:
 
 def document_logits(models: Iterable[GapModel], window: int) -> list[Floats]:
     """Score every gap of documents, each with a model that looks at it alone."""
-    return to_host(
-        [_logits(model, windows_of(np.arange(model.n_units), window)) for model in models]
-    )
+    return to_host([_logits(m, windows_of(np.arange(m.n_units), window)) for m in models])
 
 
 def _logits(model: GapModel, windows: Integers) -> Tensor:
@@ -299,6 +280,23 @@ def log_loss(logits: ArrayLike, labels: ArrayLike, temperature: float = 1.0) -> 
     y = np.asarray(labels, dtype=np.float64)
     losses = np.maximum(z, 0) - z * y + np.log1p(np.exp(-np.abs(z)))
     return float(losses.mean()) if len(losses) else 0.0
+
+
+def send(batch: Any, device: torch.device) -> Any:  # noqa: ANN401  (tensors, as they come)
+    """Copy a batch to a device, to a GPU without waiting for what it has to do."""
+    if isinstance(batch, Mapping):
+        return {name: send(tensor, device) for name, tensor in batch.items()}
+    if device.type == "cuda":
+        return batch.pin_memory().to(device, non_blocking=True)
+    return batch.to(device)
+
+
+def to_host(tensors: Sequence[Tensor]) -> list[Floats]:
+    """Wait for the device once, and take all tensors from it, as float64."""
+    if not tensors:
+        return []
+    ends = np.cumsum([len(tensor) for tensor in tensors])[:-1]
+    return np.split(torch.cat([*tensors]).cpu().double().numpy(), ends)
 
 
 def widths(window: int) -> tuple[int, ...]:
@@ -346,19 +344,13 @@ def load_transformer(folder: ModelFolder, *, tells_next: bool = False) -> tuple[
 
 
 def read_layout(folder: Path) -> tuple[Any, Any]:
-    """Make a transformer without weights, and its tokenizer, from what `write_layout` wrote."""
+    """Make a transformer without weights, and its tokenizer, from what was saved."""
     from transformers import AutoConfig, AutoModel
 
     with _loading(str(folder), "a transformer that reffree train wrote; train it again"):
         config = AutoConfig.from_pretrained(str(folder), **SAFE)
         transformer = AutoModel.from_config(config, dtype=torch.float32, trust_remote_code=False)
         return transformer, _load_tokenizer(folder)
-
-
-def write_layout(network: PairClassifier, tokenizer: Any, folder: Path) -> None:  # noqa: ANN401
-    """Write everything about a classifier's transformer but the weights."""
-    network.transformer.config.save_pretrained(str(folder))
-    tokenizer.save_pretrained(str(folder))
 
 
 def _load_tokenizer(folder: Path) -> Any:  # noqa: ANN401

@@ -2,8 +2,7 @@
 
 Training is supervised: cross-entropy over the gaps of whole documents. After every epoch the
 held-out documents are scored; the state with the lowest log loss on them is kept, and the threshold
-is that of the best mean Pk (or F1) on them. Devices, several processes and mixed precision are
-accelerate's.
+is that of the best mean Pk (or F1) on them.
 """
 
 from __future__ import annotations
@@ -14,12 +13,13 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, NamedTuple, Unpack
+from typing import Annotated, ClassVar, Literal, Unpack
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from reffree.data.corpus import Corpus
 from reffree.data.segmentation import Segmentation
@@ -36,24 +36,18 @@ from reffree.metrics.gold.granularity import F1
 from reffree.metrics.gold.metric import GoldMetric
 from reffree.metrics.gold.windows import Pk
 from reffree.segmenters.base import GapScorer, Inputs
-from reffree.segmenters.selection import Rule, select_above
-from reffree.segmenters.trained.base import Start, Trained, TrainedMethod, describe
+from reffree.segmenters.selection import select_above
+from reffree.segmenters.trained.base import Start, Trained, TrainedMethod
 from reffree.segmenters.trained.examples import (
     Passage,
     check_teaches,
+    counts_of,
     hold_out,
-    n_documents,
     passages_of,
 )
 from reffree.segmenters.trained.folder import Description
 from reffree.segmenters.trained.gap_networks import log_loss, probabilities
-from reffree.segmenters.trained.labellers import (
-    Network,
-    as_input,
-    gap_logits,
-    make_network,
-    padded,
-)
+from reffree.segmenters.trained.labellers import as_input, gap_logits, make_network, one_thread
 from reffree.segmenters.trained.settings import (
     Architecture,
     Criterion,
@@ -61,16 +55,7 @@ from reffree.segmenters.trained.settings import (
     LabellerSettings,
     TrainingOptions,
 )
-from reffree.segmenters.trained.training import (
-    Epochs,
-    Loss,
-    Row,
-    Trainer,
-    one_thread,
-    rise,
-    steps_of,
-    training_on,
-)
+from reffree.segmenters.trained.training import Epochs, Loss, Row, Trainer, rise, training_on
 from reffree.util.arrays import Floats, Integers
 from reffree.util.bounds import Bounds, Positive
 from reffree.util.declare import Option, declared
@@ -104,9 +89,8 @@ class TrainedLabeller(Trained[LabellerSettings]):
     def gap_scores(self, inputs: Inputs) -> tuple[Floats, ...]:
         """Probability of a boundary at each of the ``n - 1`` gaps of every document."""
         device = choose_device(inputs.device)
-        documents = [as_input(x) for x in self.read_vectors(inputs)]
-        logits = gap_logits(self.network.to(device), documents, device)
-        return tuple(map(probabilities, logits))
+        documents = map(as_input, self.read_vectors(inputs))
+        return tuple(map(probabilities, gap_logits(self.network.to(device), documents, device)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +98,7 @@ class TrainedSegmenter(TrainedMethod):
     """Boundaries where a supervised labeller gives a gap at least a probability.
 
     ``path`` is a folder that ``reffree train segmenter`` wrote. The ``threshold`` is the one that
-    did best on the documents held out in training, unless another is given; instead of it, ``k``
-    boundaries.
+    did best on the documents held out in training, unless another is given; or ``k`` boundaries.
     """
 
     path: str = ""
@@ -125,20 +108,14 @@ class TrainedSegmenter(TrainedMethod):
     gives_probabilities: ClassVar[bool] = True
     trained: ClassVar[type[TrainedLabeller]] = TrainedLabeller
 
-    def selection_rule(self) -> Rule:
-        """Select all that reach the threshold."""
-        threshold = self.chosen_threshold()
-        return lambda scores, candidates: select_above(scores, threshold, 1, candidates)
-
 
 @dataclass(frozen=True, slots=True)
 class Supervised(GapScorer):
     """Boundaries of labellers that have not seen the document: cross-fitting.
 
     The documents are dealt into ``folds``; those of each are segmented by a labeller that was
-    trained on all others, of which it kept some for its threshold. So every document is tested and
-    none is tested on what was trained with it, at the price of as many trainings. Needs gold in
-    every document. The other options are those of ``reffree train segmenter``.
+    trained on all others, of which it kept some for its threshold. Needs gold in every document.
+    The other options are those of ``reffree train segmenter``.
     """
 
     architecture: Architecture = "bilstm"
@@ -153,7 +130,6 @@ class Supervised(GapScorer):
     needs_embeddings: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Refuse what no training can have."""
         GapScorer.__post_init__(self)
         self.settings(0)
 
@@ -268,13 +244,7 @@ def train_segmenter(
     Args:
         corpora: with gold in every document, four documents at least; several are read as one.
         embeddings: one array per document, in corpus order or by id, instead of an encoder.
-        on_epoch: is told how each epoch went.
-        progress: called as stages start.
-        **options: of the training (`TrainingOptions`), and of its encoder as in `EncoderOptions`.
-
-    Returns:
-        The segmenter, to be saved; of an interrupted training the best state so far, once there is
-        one.
+        on_epoch: is told how each epoch went; interrupted, the best state so far is returned.
     """
     settings, encoding = LabellerSettings.choose(locals())
     corpus = corpora if isinstance(corpora, Corpus) else Corpus.merge(corpora.values())
@@ -310,52 +280,31 @@ def train_labeller(
     progress: Progress = no_progress,
 ) -> TrainedLabeller:
     """Train on vectors that are there; on the processes of a launcher, where one started them."""
-    parts = split_documents(corpus, settings)
+    training, held_out = split_documents(corpus, settings)
     inputs = [as_input(x) for x in embeddings.vectors]
-    training, held_out = (
-        [
-            _Labelled(
-                inputs[p.document],
-                torch.tensor(p.segmentation.to_labels("gap"), dtype=torch.float32),
-                p.segmentation,
-            )
-            for p in part
-        ]
-        for part in parts
-    )
     start = Start(embeddings.spec, inputs[0].shape[1])
     with one_thread(), training_on(device, settings) as accelerator:
         network = make_network(start.dimension, settings)
         trainer = Trainer(network, partial(document_loss, network), accelerator)
         trainer.train(
-            [_epochs(trainer, training, held_out, settings)],
+            _epochs(trainer, inputs, training, held_out, settings),
             judged_by="a held-out log loss",
             on_epoch=on_epoch,
             progress=progress,
         )
+    network.cpu().eval()
     best = min(trainer.history, key=lambda row: row["log_loss"])
-    counts = {}
-    for name, passages, part in zip(
-        ("training", "held_out"), parts, (training, held_out), strict=True
-    ):
-        counts[f"{name}_documents"] = n_documents(passages)
-        counts[f"{name}_gaps"] = sum(len(each.labels) for each in part)
-        counts[f"{name}_boundaries"] = sum(int(each.labels.sum()) for each in part)
-    figures = {name: best[name] for name in ("epoch", "threshold", "log_loss", "pk", "f1")}
-    resolved = settings.resolved(len(training))
-    description = describe(trainer, resolved, start, {"gold": names}, counts, figures)
-    return TrainedLabeller(network.cpu().eval(), description)
+    return TrainedLabeller.of(
+        trainer,
+        settings.resolved(len(training)),
+        start,
+        {"gold": names},
+        counts_of(training=training, held_out=held_out),
+        {name: best[name] for name in ("epoch", "threshold", "log_loss", "pk", "f1")},
+    )
 
 
-class _Labelled(NamedTuple):
-    """A document under a reference."""
-
-    vectors: Tensor  # (n, d)
-    labels: Tensor  # (n - 1,), 1 for a boundary
-    gold: Segmentation
-
-
-def document_loss(network: Network, batch: tuple[Tensor, list[int], Tensor]) -> Loss:
+def document_loss(network: nn.Module, batch: tuple[Tensor, list[int], Tensor]) -> Loss:
     """Binary cross-entropy over the gaps of whole documents."""
     units, lengths, labels = batch
     is_there = labels != ABSENT
@@ -367,32 +316,35 @@ def document_loss(network: Network, batch: tuple[Tensor, list[int], Tensor]) -> 
 
 
 def read_documents(
-    documents: Sequence[_Labelled], chosen: list[int]
+    inputs: Sequence[Tensor], passages: Sequence[Passage], chosen: list[int]
 ) -> tuple[Tensor, list[int], Tensor]:
-    """Make a batch on the host: padded vectors, lengths and padded labels."""
-    batch = [documents[i] for i in chosen]
-    units, labels = [each.vectors for each in batch], [each.labels for each in batch]
-    return padded(units), list(map(len, units)), padded(labels, ABSENT)
+    """Make a batch on the host: padded vectors, lengths and padded labels, 1 for a boundary."""
+    units = [inputs[passages[i].document] for i in chosen]
+    golds = [passages[i].segmentation.to_labels("gap") for i in chosen]
+    labels = pad_sequence([torch.tensor(gold).float() for gold in golds], True, ABSENT)
+    return pad_sequence(units, batch_first=True), list(map(len, units)), labels
 
 
 def _epochs(
     trainer: Trainer,
-    training: Sequence[_Labelled],
-    held_out: Sequence[_Labelled],
+    inputs: Sequence[Tensor],
+    training: Sequence[Passage],
+    held_out: Sequence[Passage],
     settings: LabellerSettings,
 ) -> Epochs:
     """Make the one stage, which ends when no epoch is better for a while."""
-    documents = [each for each in training if len(each.labels)]
-    n, size = len(documents), settings.batch(len(training))
-    labels = np.concatenate([each.labels.numpy() for each in held_out])
+    passages = [each for each in training if len(each.rows) > 1]
+    n, size = len(passages), settings.batch(len(training))
+    golds = [each.segmentation for each in held_out]
+    labels = np.concatenate([gold.to_labels("gap") for gold in golds])
 
     def judge(number: int, training_loss: float) -> tuple[float, Row] | None:
-        vectors = [each.vectors for each in held_out]
+        vectors = [inputs[each.document] for each in held_out]
         logits = gap_logits(trainer.network, vectors, trainer.accelerator.device)
         value = log_loss(np.concatenate(logits), labels)
-        if not math.isfinite(value) or not math.isfinite(training_loss):
+        if not np.isfinite([value, training_loss]).all():
             return None
-        scores, golds = [probabilities(each) for each in logits], [e.gold for e in held_out]
+        scores = [probabilities(each) for each in logits]
         threshold = find_best_threshold(settings.criterion, scores, golds)
         row: Row = {"epoch": number, "training_loss": training_loss, "log_loss": value}
         row["threshold"] = threshold
@@ -403,11 +355,11 @@ def _epochs(
 
     return Epochs(
         name="Training",
-        examples=[(n, partial(read_documents, documents))] * settings.epochs,
+        examples=[(n, partial(read_documents, inputs, passages))] * settings.epochs,
+        settings=settings,
         size=size,
         rate=settings.rate,
-        weight_decay=settings.weight_decay,
-        share=rise(min(WARM_UP, steps_of([n], size))),
+        share=rise(min(WARM_UP, math.ceil(n / size))),
         judge=judge,
         draws=torch.Generator().manual_seed(settings.seed),
         patience=settings.patience,
@@ -436,10 +388,7 @@ def candidate_thresholds(scores: Sequence[Floats]) -> Floats:
 
 
 def mean_values(
-    criterion: Criterion,
-    scores: Sequence[Floats],
-    gold: Sequence[Segmentation],
-    thresholds: Floats,
+    criterion: Criterion, scores: Sequence[Floats], gold: Sequence[Segmentation], thresholds: Floats
 ) -> Floats | None:
     """Return the mean of a metric over documents at every threshold; None where it has no value.
 

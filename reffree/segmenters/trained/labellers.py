@@ -7,17 +7,18 @@ gap after every unit but the last. What stands beyond a document's length means 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from reffree.segmenters.base import directions, to_scale
-from reffree.segmenters.trained.settings import LabellerSettings
-from reffree.segmenters.trained.training import one_thread, send, to_host
+from reffree.segmenters.trained.gap_networks import send, to_host
+from reffree.segmenters.trained.settings import Architecture, LabellerSettings
 from reffree.util.arrays import Floats
 
 FARTHEST = 16
@@ -105,8 +106,8 @@ class TransformerLabeller(nn.Module):
 
     Where units stand is told by a bias that every head learns for each distance (Raffel et al.
     2020), up to `FARTHEST`, and that at first makes half of the heads look ahead and half look
-    back, ever less the farther (Press et al. 2022): with sinusoidal positions, as in the first
-    transformer, it learns nothing from some hundred documents (TIAGE: Pk .447, no boundaries .450).
+    back, ever less the farther (Press et al. 2022): with sinusoidal positions it learns nothing
+    from some hundred documents.
     """
 
     def __init__(self, dimension: int, settings: LabellerSettings) -> None:
@@ -159,16 +160,16 @@ class _Layer(nn.Module):
         return added
 
 
-Network = BiLstm | SheikhBiLstm | TransformerLabeller
+NETWORKS: dict[Architecture, type[BiLstm | SheikhBiLstm | TransformerLabeller]] = {
+    "bilstm": BiLstm,
+    "sheikh-bilstm": SheikhBiLstm,
+    "transformer": TransformerLabeller,
+}
 
 
-def make_network(dimension: int, settings: LabellerSettings) -> Network:
+def make_network(dimension: int, settings: LabellerSettings) -> nn.Module:
     """Make the network of an architecture, with random weights."""
-    if settings.architecture == "bilstm":
-        return BiLstm(dimension, settings)
-    if settings.architecture == "sheikh-bilstm":
-        return SheikhBiLstm(dimension, settings)
-    return TransformerLabeller(dimension, settings)
+    return NETWORKS[settings.architecture](dimension, settings)
 
 
 def first_bias(heads: int) -> Tensor:
@@ -177,15 +178,12 @@ def first_bias(heads: int) -> Tensor:
     It falls by 1 a unit for the first pair of heads and by a quarter of that for every further one;
     the other way, it begins at `BEHIND`.
     """
-    distance = torch.arange(-FARTHEST, FARTHEST + 1.0)
-    sides = [distance if head % 2 == 0 else -distance for head in range(heads)]
-    slopes = [0.25 ** (head // 2) for head in range(heads)]
-    return torch.stack(
-        [
-            torch.where(d >= 0, -slope * d, BEHIND + d)
-            for d, slope in zip(sides, slopes, strict=True)
-        ]
-    )
+    ahead = torch.arange(-FARTHEST, FARTHEST + 1.0)
+    rows = []
+    for head in range(heads):
+        distance, slope = ahead * (-1) ** head, 0.25 ** (head // 2)
+        rows.append(torch.where(distance >= 0, -slope * distance, BEHIND + distance))
+    return torch.stack(rows)
 
 
 def as_input(vectors: NDArray[np.generic]) -> Tensor:
@@ -194,23 +192,31 @@ def as_input(vectors: NDArray[np.generic]) -> Tensor:
     return torch.from_numpy(x.astype(np.float32))
 
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Keep torch to one thread on the CPU: for products so small that threads wait for each other.
+
+    With two, where other work shares the cores, an epoch took 9 to 40 times the processor time.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def gap_logits(
-    network: nn.Module, documents: Sequence[Tensor], device: torch.device
+    network: nn.Module, documents: Iterable[Tensor], device: torch.device
 ) -> list[Floats]:
     """Score the gaps of documents one by one, so that none depends on its neighbours."""
     network.eval()
     found = []
     with one_thread(), torch.inference_mode():
         for x in documents:
-            n = len(x)
-            there = send(x, device)
-            found.append(network(there.unsqueeze(0), [n])[0] if n > 1 else there.new_empty(0))
+            there = send(x, device).unsqueeze(0)
+            found.append(network(there, [len(x)])[0] if len(x) > 1 else there.new_empty(0))
     return to_host(found)
-
-
-def padded(documents: Sequence[Tensor], value: float = 0.0) -> Tensor:
-    """Put documents of any length into one tensor."""
-    return pad_sequence(list(documents), batch_first=True, padding_value=value)
 
 
 def _reordered(x: Tensor, order: Tensor) -> Tensor:

@@ -1,19 +1,17 @@
 """``scorer``: a boundary scorer that is trained, and kept in a folder (Coen, "When F1 Fails", §5).
 
 Training is on splices, on gold, then of one temperature (§5.3). Both stages minimise binary
-cross-entropy. After every epoch a stage is judged on what it has not seen, the first on splices of
-held-out documents, the second on held-out gold, and its state with the lowest log loss there is the
-one that counts: the second stage starts from that of the first, calibration from that of the
-second. The paper reports epochs (Tables 7 and 8) but not how it chose among them.
+cross-entropy. After every epoch a stage is judged on held-out splices, or held-out gold; its state
+with the lowest log loss there is the one that counts, and the next stage starts from it. The paper
+reports epochs (Tables 7 and 8) but not how it chose among them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Unpack
 
@@ -36,16 +34,9 @@ from reffree.segmenters.selection import (
     select_above,
     select_adaptive,
 )
-from reffree.segmenters.trained.base import GapNetwork, Start, TrainedMethod, describe, take_part
+from reffree.segmenters.trained.base import GapNetwork, Start, TrainedMethod, take_part
 from reffree.segmenters.trained.examples import Examples, Gaps, Stage, TrainingCorpora, examples_of
-from reffree.segmenters.trained.folder import read_description
-from reffree.segmenters.trained.gap_networks import (
-    GapModel,
-    PairClassifier,
-    log_loss,
-    logits_of,
-    probabilities,
-)
+from reffree.segmenters.trained.gap_networks import GapModel, log_loss, logits_of, probabilities
 from reffree.segmenters.trained.settings import GapOptions, Kind, ScorerSettings
 from reffree.segmenters.trained.training import Epochs, Loss, Row, Trainer, falling, training_on
 from reffree.util.arrays import Floats, Integers
@@ -98,7 +89,6 @@ class Scorer(TrainedMethod):
     trained: ClassVar[type[TrainedScorer]] = TrainedScorer
 
     def __post_init__(self) -> None:
-        """Refuse no path, and two targets at a time."""
         TrainedMethod.__post_init__(self)
         if sum(target is not None for target in (self.k, self.density, self.rate)) > 1:
             raise InputError(
@@ -111,11 +101,10 @@ class Scorer(TrainedMethod):
 
     def selection_rule(self) -> Rule:
         """Select by the threshold, or by one that is steered to a rate over the corpus."""
-        if self.rate is not None:
-            controller = AdaptiveThreshold(self.rate, self.min_gap)
-            return lambda scores, candidates: select_adaptive(scores, controller, candidates)
-        threshold = self.chosen_threshold()
-        return lambda scores, candidates: select_above(scores, threshold, self.min_gap, candidates)
+        if self.rate is None:
+            return TrainedMethod.selection_rule(self)
+        controller = AdaptiveThreshold(self.rate, self.min_gap)
+        return lambda scores, candidates: select_adaptive(scores, controller, candidates)
 
 
 def gap_probabilities(
@@ -127,12 +116,8 @@ def gap_probabilities(
 ) -> tuple[Floats, ...]:
     """Probability of a boundary in the ``n - 1`` gaps of every document, by a trained scorer.
 
-    Args:
-        folder: that ``reffree train scorer`` wrote.
-        corpus: of the units that take part.
-        vectors: one array per document; none for a scorer whose encoder was fine-tuned.
-        encoder: that made the vectors, as far as it is known; another than the scorer's is refused.
-        device: where the scorer runs.
+    There are no vectors for a scorer whose encoder was fine-tuned; ``encoder``, as far as it is
+    known, made them, and another than the scorer's is refused.
     """
     inputs = Inputs(corpus, embeddings=vectors, encoder=encoder, device=device)
     return TrainedScorer.load(folder).gap_scores(inputs)
@@ -141,12 +126,6 @@ def gap_probabilities(
 def check_scorer(folder: str | Path, encoder: EncoderSpec | None) -> None:
     """Refuse a folder without a trained scorer, or of a scorer of another encoder."""
     TrainedScorer.load(folder).description.check_encoder(encoder)
-
-
-def scorer_encoders(folders: Iterable[str | Path]) -> list[EncoderSpec]:
-    """Encoders whose vectors trained scorers read, for `trained_encoding`."""
-    every = [read_description(Path(folder), "scorer") for folder in folders]
-    return [each.encoder for each in every if not each.settings.finetune]
 
 
 # Training -------------------------------------------------------------------------------------
@@ -168,8 +147,7 @@ def train_scorer(
     ] = 4,
     weight_decay: Annotated[float, Option("Of AdamW.", cli=False)] = 0.01,
     batch_size: Annotated[
-        Positive | None,
-        Option("Gaps in a step.", default="64, with --finetune 16", cli=False),
+        Positive | None, Option("Gaps in a step.", default="64, with --finetune 16", cli=False)
     ] = None,
     min_gap: Annotated[
         Positive, Option("Units between boundaries when held-out documents are segmented.")
@@ -193,13 +171,7 @@ def train_scorer(
         calibration: corpora with gold, not trained on, for temperature and threshold; by default
             documents held out.
         embeddings: arrays of every corpus, by its name, instead of an encoder.
-        on_epoch: is told how each epoch went.
-        progress: called as stages start.
-        **options: of the training (`GapOptions`), and of its encoder as in `EncoderOptions`.
-
-    Returns:
-        The scorer, to be saved; of an interrupted training the best state so far, once there is
-        one.
+        on_epoch: is told how each epoch went; interrupted, the best state so far is returned.
     """
     settings, encoding = ScorerSettings.choose(locals())
     parts = [take_part(named, embeddings, encoding) for named in (corpora, splices, calibration)]
@@ -208,13 +180,15 @@ def train_scorer(
     examples = examples_of(learnt, settings)  # refuses what teaches nothing before it is encoded
     start = Start.of(learnt.everything, vectors, settings, encoding, progress)
     with training_on(choose_device(encoding.device), settings) as accelerator:
-        model = start.model(settings, examples.gold, accelerator.device, PairClassifier)
+        model = start.model(settings, examples.gold.windows, accelerator.device)
         trainer = Trainer(model.network, partial(gap_loss, model), accelerator)
-        stages = (
+        trainer.train(
             _stage(model, examples, settings, "splices", examples.splices, settings.rate),
             _stage(model, examples, settings, "gold", (examples.gold,) * epochs, settings.rate / 2),
+            judged_by="a held-out log loss",
+            on_epoch=on_epoch,
+            progress=progress,
         )
-        trainer.train(stages, judged_by="a held-out log loss", on_epoch=on_epoch, progress=progress)
         held_out = examples.calibration
         logits = logits_of(model, held_out.windows)
         temperature = find_temperature(logits, held_out.labels)
@@ -223,10 +197,9 @@ def train_scorer(
             "threshold": find_threshold(probabilities(logits, temperature), held_out, min_gap),
             "log_loss": log_loss(logits, held_out.labels, temperature),
         }
-    description = describe(
+    return TrainedScorer.of(
         trainer, settings.resolved(), start, learnt.roles, examples.counts, figures
     )
-    return TrainedScorer(model.network, description, start.tokenizer)
 
 
 def gap_loss(model: GapModel, batch: tuple[Any, Tensor]) -> Loss:
@@ -251,9 +224,6 @@ def _stage(
 ) -> Epochs:
     """Make a stage that goes through the gaps of every epoch, judged on documents held out."""
 
-    def segment(logits: Floats, gaps: Gaps) -> list[Segmentation]:
-        return select(probabilities(logits), gaps, PAPER_THRESHOLD, settings.min_gap)
-
     def judge(number: int, training_loss: float) -> tuple[float, Row] | None:
         """Return the log loss on what a stage is judged on, and its row (Coen Tables 7 and 8).
 
@@ -262,15 +232,14 @@ def _stage(
         the real-valued scores of §5.2: logits; ``negative_control`` the share of gaps with a
         boundary when every held-out segment is a document of its own.
         """
-        held_out = examples.held_out[name]
-        together, control = held_out.together, held_out.control
+        corpora, together, control = examples.held_out[name]
         logits = logits_of(model, together.windows)
         value = log_loss(logits, together.labels)
         if not math.isfinite(value):
             return None
-        found = segment(logits, together)
-        false = segment(logits_of(model, control.windows), control)
-        rest = iter(found)
+        found = select(probabilities(logits), together, PAPER_THRESHOLD, settings.min_gap)
+        scores = probabilities(logits_of(model, control.windows))
+        false = select(scores, control, PAPER_THRESHOLD, settings.min_gap)
         row: Row = {
             "stage": name,
             "epoch": number,
@@ -279,19 +248,19 @@ def _stage(
             **figures_of(found, together),
             "mean_score": float(np.abs(logits).mean()) if len(logits) else 0.0,
             "negative_control": sum(len(s) - 1 for s in false) / max(1, len(control)),
-            "corpora": {
-                corpus: figures_of(list(islice(rest, len(gaps.sizes))), gaps)
-                for corpus, gaps in held_out.corpora.items()
-            },
+            "corpora": {},
         }
+        for corpus, gaps in corpora.items():
+            row["corpora"][corpus] = figures_of(found[: len(gaps.sizes)], gaps)
+            found = found[len(gaps.sizes) :]
         return value, row
 
     return Epochs(
         name=name.capitalize(),
         examples=[(len(gaps), partial(read_gaps, gaps, model.read)) for gaps in epochs],
+        settings=settings,
         size=settings.batch(),
         rate=rate,
-        weight_decay=settings.weight_decay,
         share=falling([len(gaps) for gaps in epochs], settings.batch(), WARM_UP),
         judge=judge,
         workers=model.workers,
@@ -319,11 +288,7 @@ def find_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
 
 
 def find_threshold(scores: Floats, gaps: Gaps, min_gap: int) -> float:
-    """Return the threshold of the highest held-out F1, nearest to 0.5 of several.
-
-    F1 of exact boundaries pooled over documents: with few held-out documents, their mean has more
-    noise. Coen has 0.5 everywhere (§5.1), as choosing one would hide differences in density.
-    """
+    """Return the threshold of the highest held-out F1 (pooled), nearest to 0.5 of several."""
     best, at = -1.0, 0.5
     for threshold in sorted(THRESHOLDS.tolist(), key=lambda t: (abs(t - 0.5), t)):
         value, _ = pooled_f1(select(scores, gaps, threshold, min_gap), gaps)
@@ -345,10 +310,8 @@ def figures_of(found: list[Segmentation], gaps: Gaps) -> dict[str, float | None]
     """
     f1, n_found = pooled_f1(found, gaps)
     n_gold = int(gaps.labels.sum())
-    gold = [
-        Segmentation.from_boundaries((np.flatnonzero(part) + 1).tolist(), len(part) + 1)
-        for part in gaps.by_passage(gaps.labels.astype(np.float64))
-    ]
+    labels = gaps.by_passage(gaps.labels.astype(np.float64))
+    gold = [Segmentation.from_labels(part.astype(int).tolist(), "gap") for part in labels]
     return {
         "f1": f1,
         "w_f1": float(np.asarray(WF1()(found, gold), dtype=np.float64).mean()),

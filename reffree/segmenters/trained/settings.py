@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any, ClassVar, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.util.bounds import Count, Positive, Seed
@@ -17,8 +17,6 @@ Kind = Literal["scorer", "csm", "segmenter"]
 Precision = Literal["auto", "no", "bf16", "fp16"]
 Architecture = Literal["bilstm", "sheikh-bilstm", "transformer"]
 Criterion = Literal["pk", "f1"]
-
-ARCHITECTURES: tuple[Architecture, ...] = get_args(Architecture)
 
 
 class TrainingOptions(Encoding, total=False):
@@ -79,7 +77,6 @@ class TrainingSettings:
     finetune_batch: ClassVar[int]
 
     def __post_init__(self) -> None:
-        """Refuse what is out of range."""
         check_options(self)
         defaults = {field.name: field.default for field in fields(self)}
         for option, is_right, expected in (
@@ -129,10 +126,7 @@ class TrainingSettings:
     def resolved(self, n_documents: int = 0) -> Self:
         """Return the settings with the values that depend on others filled in."""
         return replace(
-            self,
-            learning_rate=self.rate,
-            batch_size=self.batch(n_documents),
-            dropout=self.dropped,
+            self, learning_rate=self.rate, batch_size=self.batch(n_documents), dropout=self.dropped
         )
 
 
@@ -141,11 +135,9 @@ class ScorerSettings(TrainingSettings):
     """Settings of the three stages of Coen, "When F1 Fails", §5.3.
 
     From the paper: ``window`` (§5.2), ``splice_epochs`` and ``epochs`` (Tables 7 and 8),
-    ``min_gap`` (§5.1). It does not give learning rate, batch size, schedule or the share of
-    held-out documents. When the encoder is fine-tuned, rate and batch size are those of the code
-    the paper names (mhcoen/episodic), as are, in any case, half the rate in the second stage,
-    weight decay, the linear schedule with a warm-up over a tenth of the steps, and gradients
-    clipped at 1. The rate and batch size of the head on frozen vectors are ours.
+    ``min_gap`` (§5.1). From the code it names (mhcoen/episodic): rate and batch size when the
+    encoder is fine-tuned, half the rate in the second stage, weight decay, the linear schedule with
+    a warm-up over a tenth of the steps, and gradients clipped at 1. The rest is ours.
     """
 
     window: Positive = 4
@@ -157,7 +149,6 @@ class ScorerSettings(TrainingSettings):
     finetune_batch: ClassVar[int] = 16
 
     def __post_init__(self) -> None:
-        """Refuse what is out of range, and no epochs at all."""
         TrainingSettings.__post_init__(self)
         if self.splice_epochs + self.epochs == 0:
             raise InputError(
@@ -171,8 +162,7 @@ class CsmSettings(TrainingSettings):
 
     From their code (lxing532/Dialogue-Topic-Segmenter), where the encoder is fine-tuned: epochs,
     margin, learning rate, batch size, the linear schedule without warm-up, no weight decay, and
-    gradients clipped at 1. Rate and batch size of the small network on frozen vectors, its width
-    and its dropout, and the share of held-out documents are ours.
+    gradients clipped at 1. The small network on frozen vectors and the held-out share are ours.
     """
 
     epochs: Positive = 10
@@ -182,7 +172,6 @@ class CsmSettings(TrainingSettings):
     finetune_batch: ClassVar[int] = 12
 
     def __post_init__(self) -> None:
-        """Refuse what is out of range."""
         TrainingSettings.__post_init__(self)
         if not 0 < self.margin < math.inf:
             raise InputError(
@@ -194,10 +183,9 @@ class CsmSettings(TrainingSettings):
 class LabellerSettings(TrainingSettings):
     """Settings of a supervised segmenter.
 
-    Ghinassi et al. (2024), §3.4.1, names the three architectures and refers to an earlier paper for
-    all parameters. The names of the released results tell the batch of 8 documents and that the
-    threshold was chosen by Pk on documents held out. Everything else is ours. The dropout is by
-    architecture; batches are smaller where an epoch would have under 8 steps.
+    The three architectures are those of Ghinassi et al. (2024), §3.4.1; the names of the released
+    results tell the batch of 8 documents and the threshold by Pk on documents held out. The rest is
+    ours. The dropout is by architecture.
     """
 
     architecture: Architecture = "bilstm"
@@ -213,7 +201,6 @@ class LabellerSettings(TrainingSettings):
     least_steps: ClassVar[int] = 8
 
     def __post_init__(self) -> None:
-        """Refuse what is out of range, and heads that do not divide a state."""
         TrainingSettings.__post_init__(self)
         if self.architecture == "transformer" and self.hidden % self.heads:
             raise InputError(

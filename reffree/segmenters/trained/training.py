@@ -10,24 +10,20 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler
 
 from reffree.segmenters.trained.settings import TrainingSettings
-from reffree.util.arrays import Floats
 from reffree.util.errors import InputError, OptionError
 from reffree.util.progress import Progress
 
 LARGEST_GRADIENT = 1.0
-WORKERS = 2
-"""Processes that read texts for a GPU; where a CPU trains, they would take its cores."""
 
 Loss = tuple[Tensor, Tensor | int]
 """The mean loss of a batch, and how many it is the mean of."""
@@ -40,28 +36,20 @@ Row = dict[str, Any]
 class Epochs:
     """A stage of a training: what every epoch goes through, how, and when the stage ends.
 
-    Attributes:
-        name: for progress, which is told of examples or, with ``draws``, of epochs.
-        examples: number of every epoch's, and what makes a batch of some of them.
-        size: examples in a batch.
-        rate: AdamW's learning rate, and ``share`` the part of it at every step.
-        judge: what an epoch is judged by, lower being better, and its row; from its number, from 1,
-            and its training loss. None where there is no number.
-        workers: processes that make batches for a GPU.
-        draws: of the order of examples, which all epochs share.
-        patience: epochs without a better one after which the stage ends.
+    ``judge`` takes an epoch's number, from 1, and its training loss, and returns what it is judged
+    by, lower being better, with its row; None where there is no number.
     """
 
-    name: str
-    examples: Sequence[tuple[int, Callable[[list[int]], Any]]]
-    size: int
-    rate: float
-    weight_decay: float
-    share: Callable[[int], float]
+    name: str  # for progress, which is told of examples or, with ``draws``, of epochs
+    examples: Sequence[tuple[int, Callable[[list[int]], Any]]]  # how many, and what batches them
+    settings: TrainingSettings
+    size: int  # of a batch
+    rate: float  # AdamW's learning rate
+    share: Callable[[int], float]  # the part of it at every step
     judge: Callable[[int, float], tuple[float, Row] | None]
-    workers: int = 0
-    draws: torch.Generator | None = None
-    patience: int | None = None
+    workers: int = 0  # processes that make batches for a GPU
+    draws: torch.Generator | None = None  # of the order of examples, which all epochs share
+    patience: int | None = None  # epochs without a better one after which the stage ends
 
 
 class Trainer:
@@ -82,12 +70,7 @@ class Trainer:
         self._step = accelerator.prepare(_Loss(network, loss_of))
 
     def train(
-        self,
-        stages: Sequence[Epochs],
-        *,
-        judged_by: str,
-        on_epoch: Callable[[Row], None],
-        progress: Progress,
+        self, *stages: Epochs, judged_by: str, on_epoch: Callable[[Row], None], progress: Progress
     ) -> None:
         """Train, and leave the best state in the network; interrupted, the best there is by then.
 
@@ -113,15 +96,14 @@ class Trainer:
     def _train_stage(
         self, stage: Epochs, on_epoch: Callable[[Row], None], progress: Progress
     ) -> None:
-        self.begin(stage.rate, stage.weight_decay, stage.share)
+        self.begin(stage.rate, stage.settings.weight_decay, stage.share)
         lowest, best_at, n_epochs = math.inf, 0, len(stage.examples)
         total = sum(n for n, _ in stage.examples) if stage.draws is None else n_epochs
         with progress(stage.name, total) as advance:
             batches = None
             for number, (n, read) in enumerate(stage.examples, start=1):
                 if batches is None or stage.draws is None:
-                    workers, draws = stage.workers, stage.draws
-                    batches = self.batches(n, stage.size, read, workers=workers, draws=draws)
+                    batches = self.batches(n, stage.size, read, stage.workers, stage.draws)
                 judged = stage.judge(number, self.epoch(batches, advance).item())
                 if judged is not None:
                     value, row = judged
@@ -154,7 +136,6 @@ class Trainer:
         n: int,
         size: int,
         read: Callable[[list[int]], Any],
-        *,
         workers: int = 0,
         draws: torch.Generator | None = None,
     ) -> Any:  # noqa: ANN401  (accelerate's loader)
@@ -165,11 +146,9 @@ class Trainer:
         processes, into pinned memory.
         """
         is_gpu = self.accelerator.device.type == "cuda"
-        order: Iterable[int] = (
-            torch.randperm(n).tolist()
-            if draws is None
-            else RandomSampler(range(n), generator=draws)
-        )
+        order: Iterable[int] = RandomSampler(range(n), generator=draws)
+        if draws is None:
+            order = torch.randperm(n).tolist()
         return self.accelerator.prepare_data_loader(
             DataLoader(
                 range(n),  # type: ignore[arg-type]
@@ -223,7 +202,7 @@ class _Loss(nn.Module):
 
 def falling(examples: Sequence[int], size: int, warm_up: float) -> Callable[[int], float]:
     """Share of a rate that rises over a share of the steps of epochs, then falls to zero."""
-    n_steps = steps_of(examples, size)
+    n_steps = sum(math.ceil(n / size) for n in examples)
     n_rising = max(1, int(warm_up * n_steps))
 
     def share(step: int) -> float:
@@ -239,95 +218,54 @@ def rise(n_rising: int) -> Callable[[int], float]:
     return lambda step: 1 / n_rising + (1 - 1 / n_rising) * min(1.0, step / n_rising)
 
 
-def steps_of(examples: Sequence[int], size: int) -> int:
-    """Steps that epochs of so many examples take."""
-    return sum(math.ceil(n / size) for n in examples)
-
-
 @contextmanager
 def training_on(device: torch.device, settings: TrainingSettings) -> Iterator[Any]:
     """Make what runs a training on a device, or on those of a launcher's processes.
 
     Random numbers inside are those of the seed; outside they go on as if nothing had been trained.
     """
-    numbered = device.type == "cuda" and device.index is not None
+    from accelerate import Accelerator, DataLoaderConfiguration, DistributedDataParallelKwargs
+    from accelerate.state import AcceleratorState
+
+    is_gpu, precision = device.type == "cuda", settings.mixed_precision
     cards = range(torch.cuda.device_count()) or None  # torch warns if several are not named
     # Accelerate knows a GPU by being the current one.
-    with torch.random.fork_rng(cards), torch.cuda.device(device) if numbered else nullcontext():
-        accelerator = _accelerator(device, settings)
+    current = torch.cuda.device(device) if is_gpu and device.index is not None else nullcontext()
+    with torch.random.fork_rng(cards), current:
+        if precision not in ("auto", "no") and not computes_in(device, precision):
+            raise OptionError(
+                f"a device ({device}) that cannot train in {precision}",
+                expected="one that can",
+                remedy="leave it out: mixed_precision=auto takes what a device has",
+            )
+        if precision == "auto":
+            precision = "bf16" if is_gpu and torch.cuda.is_bf16_supported() else "no"
+        if int(os.environ.get("WORLD_SIZE", "1")) == 1:  # else processes have met once and for all
+            AcceleratorState._reset_state(reset_partial_state=True)  # another training had its own
+        # No loss depends on some weights of an encoder that is fine-tuned.
+        has_idle = DistributedDataParallelKwargs(find_unused_parameters=settings.finetune)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # accelerate tells of the threads it sets
+            accelerator = Accelerator(
+                cpu=device.type == "cpu",
+                mixed_precision=precision,
+                dataloader_config=DataLoaderConfiguration(non_blocking=is_gpu),
+                kwargs_handlers=[has_idle],
+            )
         torch.manual_seed(settings.seed)
         yield accelerator
 
 
-def _accelerator(device: torch.device, settings: TrainingSettings) -> Any:  # noqa: ANN401
-    from accelerate import Accelerator, DataLoaderConfiguration, DistributedDataParallelKwargs
-    from accelerate.state import AcceleratorState
-
-    precision = settings.mixed_precision
-    if precision == "auto":
-        has_bf16 = device.type == "cuda" and torch.cuda.is_bf16_supported()
-        precision = "bf16" if has_bf16 else "no"
-    elif precision != "no" and not computes_in(device, precision):
-        raise OptionError(
-            f"a device ({device}) that cannot train in {precision}",
-            expected="one that can",
-            remedy="leave it out: mixed_precision=auto takes what a device has",
-        )
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1:  # else processes have met once and for all
-        AcceleratorState._reset_state(reset_partial_state=True)  # another training had its own
-    # No loss depends on some weights of an encoder that is fine-tuned.
-    has_idle = DistributedDataParallelKwargs(find_unused_parameters=settings.finetune)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # accelerate tells of the threads it sets
-        return Accelerator(
-            cpu=device.type == "cpu",
-            mixed_precision=precision,
-            dataloader_config=DataLoaderConfiguration(non_blocking=device.type == "cuda"),
-            kwargs_handlers=[has_idle],
-        )
-
-
 def computes_in(device: torch.device, precision: str) -> bool:
     """Whether a device can run the recurrent networks in fewer bits, tried on a tiny one."""
-    dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}[precision]
     network = nn.LSTM(2, 2, bidirectional=True).to(device)
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float16
     try:
         with torch.autocast(device.type, dtype=dtype):
             network(torch.zeros(1, 1, 2, device=device))[0].sum().backward()
     except (RuntimeError, ValueError):
         return False
     return True
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Keep torch to one thread on the CPU: for products so small that threads wait for each other.
-
-    An epoch over 9 meetings of 700 turns took two threads, where other work shares the cores, 40
-    times the processor time of one (BiLSTM), or 9 times (transformer).
-    """
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def send(batch: Any, device: torch.device) -> Any:  # noqa: ANN401  (tensors, as they come)
-    """Copy a batch to a device, to a GPU without waiting for what it has to do."""
-    if isinstance(batch, Mapping):
-        return {name: send(tensor, device) for name, tensor in batch.items()}
-    if device.type == "cuda":
-        return batch.pin_memory().to(device, non_blocking=True)
-    return batch.to(device)
-
-
-def to_host(tensors: Sequence[Tensor]) -> list[Floats]:
-    """Wait for the device once, and take all tensors from it, as float64."""
-    ends = np.cumsum([len(tensor) for tensor in tensors])[:-1]
-    joined = torch.cat([*tensors]).cpu().double().numpy() if tensors else np.empty(0)
-    return np.split(joined, ends) if tensors else []
 
 
 @contextmanager
