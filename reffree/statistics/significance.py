@@ -95,9 +95,8 @@ def permutation_test(
 
     observed = float(difference(gap.sum(1)[None])[0])
     if np.isnan(observed):
-        return PermutationTest(
-            None, None, None, permutations, 0, n_systems, left_out, "a correlation is undefined"
-        )
+        reason = "a correlation is undefined"
+        return PermutationTest(None, None, None, permutations, 0, n_systems, left_out, reason)
     widened = np.sqrt(n_systems / (n_systems - 1)) * gap.sum(1)
     drawn = []
     for rows in portions(permutations, SWAPPED_AT_ONCE // max(n_documents, n_systems)):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from reffree.statistics.pairwise import (
+from reffree.statistics.coefficients import (
     NormalP,
     TieCalibratedAccuracy,
     permutation_p,
