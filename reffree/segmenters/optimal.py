@@ -16,10 +16,10 @@ import psutil
 from numpy.typing import NDArray
 
 from reffree.data.segmentation import Segmentation
-from reffree.metrics.free.arp import Arp
 from reffree.metrics.free.fast.document import CompiledDocument
 from reffree.metrics.free.fast.tables import TableBand, build_tables, table_bytes
 from reffree.metrics.free.inputs import check_embeddings
+from reffree.metrics.free.published import Arp
 from reffree.metrics.registry import FREE_METRICS, parse_metric, parse_metrics, spelling
 from reffree.segmenters.base import Inputs, Segmenter
 from reffree.util.arrays import Floats

@@ -8,7 +8,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from reffree.data.masses import mass_matrix
-from reffree.metrics.free.pairs import Layout, LookUps
+from reffree.metrics.free.on_devices import Layout, LookUps
 from reffree.metrics.registry import parse_metrics
 from tests.metrics.free.test_scoring import random_masses
 
@@ -54,7 +54,7 @@ def prepared(n_hypotheses, device):
     masses = [random_masses(rng, 30, int(rng.integers(1, 12))) for _ in range(n_hypotheses)]
     matrix = mass_matrix(masses, 30, "d")
     exponent = torch.zeros(2, dtype=torch.int32, device=device)
-    layout = Layout.pack(np.zeros(n_hypotheses, dtype=np.int64), matrix, 30, exponent)
+    layout = Layout(np.zeros(n_hypotheses, dtype=np.int64), matrix, 30, exponent)
     return documents, layout
 
 

@@ -238,7 +238,7 @@ class Task:
         """
         import torch
 
-        from reffree.metrics.free.batches import TorchTask
+        from reffree.metrics.free.on_devices import TorchTask
 
         left = set(chosen)
         for batch, scored in TorchTask(torch.device(where), self, metrics).score(chosen):

@@ -25,7 +25,7 @@ twice as many; a corpus's is the geometric mean.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Annotated, ClassVar, Literal
@@ -36,12 +36,12 @@ from reffree.data.masses import Masses
 from reffree.metrics.free.expected import Expected, Source
 from reffree.metrics.free.pooling import Pool
 from reffree.metrics.free.posterior import Posterior, PosteriorFacts
-from reffree.metrics.free.result import UNUSUAL, Orientation
+from reffree.metrics.free.result import UNUSUAL, FreeMetric, Orientation
 from reffree.metrics.gold.metric import GoldMetric
 from reffree.metrics.gold.windows import Pk
 from reffree.util.arrays import Floats, Integers
 from reffree.util.bounds import Bounds
-from reffree.util.errors import InputError
+from reffree.util.errors import mistake
 from reffree.util.seeds import rng_for
 
 LEAST_ROOM = 1e-9
@@ -161,11 +161,11 @@ def gauss_rule(count: int) -> tuple[Floats, Floats]:
 def unit_starts(units: Sequence[str] | None) -> Integers:
     """Return the first character of every unit, and the end of the last, (n + 1,)."""
     if units is None:
-        raise InputError(
+        found, remedy = (
             "vectors without text for sizes=characters",
-            expected="the text of the units",
-            remedy="score a corpus, or leave sizes out",
+            "score a corpus, or leave sizes out",
         )
+        raise mistake(None, found, "the text of the units", remedy)
     return np.cumsum([0, *(len(unit) + 1 for unit in units)])
 
 
@@ -250,3 +250,45 @@ def allowed_segments(posterior: Posterior) -> tuple[float, float]:
     below = np.concatenate([[0.0], np.cumsum(posterior.weights)])
     low, high = np.exp(np.interp([(1 - ALLOWED) / 2, (1 + ALLOWED) / 2], below, edges))
     return float(low), float(high)
+
+
+@dataclass(frozen=True, slots=True)
+class Excess(Placement):
+    r"""Whether a system agrees with the vectors more than with what else speaks of boundaries.
+
+    A segmenter that looks for what vectors see is placed far better by them than by words and cues;
+    an annotator, and gold with mistakes, by all about alike. With :math:`p_v` the placement by
+    vectors alone and :math:`p_o` that by words and cues,
+
+    .. math:: excess(h) = p_v(h) - p_o(h)
+
+    both with the window of the number of segments that all sources suggest; from -1 to 1 and
+    beyond. A document counts :math:`r_v r_o / (r_v + r_o)`, with r the expected Pk between chance
+    and the best: little where either says little. It is a finding and not a score: no metric of its
+    own, it is what a verdict says of a system.
+    """
+
+    name: ClassVar[str] = "excess"
+    undefined: ClassVar[str] = "vectors, or words and cues, say nothing"
+
+    def weighted_scores(self, posterior: Posterior, masses: Masses) -> tuple[Floats, Floats]:
+        """Excess of each hypothesis, NaN where undefined, and what the document counts for."""
+        vectors, others = posterior.read_by("vectors"), posterior.read_by("words", "cues")
+        if vectors is None or others is None:
+            return np.full(len(masses), np.nan), np.ones(len(masses))
+        by_vectors, v = self.gains(vectors, masses)
+        by_others, o = self.gains(others, masses)
+        defined = (v > LEAST_ROOM) & (o > LEAST_ROOM)
+        v, o = np.where(defined, v, 1.0), np.where(defined, o, 1.0)
+        excess = np.where(defined, by_vectors / v - by_others / o, np.nan)
+        return excess, np.where(defined, v * o / (v + o), 1.0)
+
+
+def watched_excess(metrics: Iterable[FreeMetric]) -> list[Excess]:
+    """Return what is looked at beside metrics: nothing, unless one of them reads all sources."""
+    for metric in metrics:
+        if not isinstance(metric, Expected) or isinstance(metric, Granularity):
+            continue
+        if metric.evidence == "all" and metric.without is None:
+            return [Excess(length=metric.length)]
+    return []

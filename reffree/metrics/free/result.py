@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, get_args
 
 import numpy as np
 
-from reffree.metrics.base import Metric
+from reffree.metrics.registry import Metric
 from reffree.statistics.losses import Direction
 from reffree.util.arrays import Floats
 from reffree.util.errors import OptionError

@@ -84,7 +84,7 @@ class BoundarySimilarity(BoundaryEditDistance):
 
     def value(self, counts: Floats) -> Floats:
         """Similarity; where there is nothing to compare, both sides are alike."""
-        return np.where(counts[..., 1] > 0, ratio(counts[..., 0], counts[..., 1]), 1.0)
+        return np.where(counts[..., 1] > 0, BoundaryEditDistance.value(self, counts), 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +136,7 @@ class BedRecall(BedPrecision):
 
     name = "bed_recall"
     undefined = "the reference has no boundary"
-
-    def value(self, counts: Floats) -> Floats:
-        """Credit per boundary of the reference."""
-        return ratio(counts[..., 0], counts[..., 2])
+    divided = (0, 2)
 
 
 @dataclass(frozen=True, slots=True)

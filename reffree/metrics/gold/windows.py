@@ -222,10 +222,7 @@ class PrFalseAlarm(PrMiss):
 
     name = "pr_false_alarm"
     undefined = Windowed.undefined
-
-    def value(self, counts: Floats) -> Floats:
-        """False alarms among all windows."""
-        return ratio(counts[..., 2], counts[..., 3])
+    divided = (2, 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,10 +278,7 @@ class WinPrRecall(WinPrPrecision):
 
     name = "winpr_recall"
     undefined = "the reference has no boundary"
-
-    def value(self, counts: Floats) -> Floats:
-        """True positives per reference boundary."""
-        return ratio(counts[..., 0], counts[..., 2])
+    divided = (0, 2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,7 @@ from numpy.testing import assert_allclose
 
 from reffree.data.masses import mass_matrix
 from reffree.metrics.free.evidence import Reading
-from reffree.metrics.free.excess import Excess, watched_excess
-from reffree.metrics.free.placement import LEAST_ROOM
+from reffree.metrics.free.placement import LEAST_ROOM, Excess, watched_excess
 from reffree.metrics.free.posterior import Posterior
 from reffree.metrics.registry import parse_metrics
 from reffree.util.words import Lexicon

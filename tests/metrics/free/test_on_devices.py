@@ -15,11 +15,11 @@ from numpy.testing import assert_allclose
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from reffree.metrics.free import batches, engine
-from reffree.metrics.free.arp import ArpPair
-from reffree.metrics.free.batches import TorchTask
+from reffree.metrics.free import engine, on_devices
 from reffree.metrics.free.engine import score_document, score_documents
 from reffree.metrics.free.inputs import check_matrix
+from reffree.metrics.free.on_devices import TorchTask
+from reffree.metrics.free.published import ArpPair
 from reffree.metrics.registry import COMPILED, WITHOUT_SEARCH, parse_metrics
 from tests.encoders.test_devices import Watch
 from tests.helpers import refusal
@@ -280,14 +280,14 @@ def test_a_gpu_s_own_memory_is_the_limit(monkeypatch):
         memory_allocated = staticmethod(lambda device: 1_000)
 
     monkeypatch.setattr(torch, "get_device_module", lambda device: Card)
-    assert batches.free_memory(torch.device("cuda:1")) == 10_000
+    assert on_devices.free_memory(torch.device("cuda:1")) == 10_000
     assert task_on("cuda:1").memory == 2_500
     assert task_on("cuda:1", memory=77).memory == 77
 
 
 def test_documents_are_packed_together_while_they_are_alike_and_small():
     given = [np.zeros((5, 1))] * 3 + [np.zeros((2, 3))] * 9 + [np.zeros((9, 9))]
-    task = task_on("cpu", given, memory=2 * batches.PAIR_BYTES * 50)
+    task = task_on("cpu", given, memory=2 * on_devices.PAIR_BYTES * 50)
     groups = [batch for batch, _ in task.score(range(len(given)))]
     assert groups == [[*range(3, 12)], [0, 1], [2]]  # the last has no place
 

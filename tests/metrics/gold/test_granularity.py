@@ -9,14 +9,16 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from reffree.data.segmentation import Segmentation
-from reffree.metrics.gold.failure_modes import FailureMode, Thresholds, failure_mode
 from reffree.metrics.gold.granularity import (
     F1,
     WF1,
     Bor,
     Coverage,
+    FailureMode,
     Purity,
+    Thresholds,
     WF1OneToOne,
+    failure_mode,
 )
 from reffree.metrics.gold.pairs import Pairs
 from reffree.util.errors import InputError

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from reffree.data.masses import Masses, distinct_rows
-from reffree.metrics.free.fast.distances import U
+from reffree.metrics.free.fast.distances import VECTORISED, U, Vectors, give_back
 from reffree.metrics.free.fast.sweep import fitting_groups, sweep_tables
 from reffree.metrics.free.fast.tables import (
     TableBand,
@@ -29,10 +29,9 @@ from reffree.metrics.free.fast.tables import (
     disperse,
     table_bytes,
 )
-from reffree.metrics.free.fast.vectors import VECTORISED, Vectors, give_back
 from reffree.metrics.free.inputs import Given, check_finite, check_matrix
+from reffree.metrics.free.published import ALL_SINGLE, EQUAL_CENTROIDS
 from reffree.metrics.free.result import Rule
-from reffree.metrics.free.segrefree import ALL_SINGLE, EQUAL_CENTROIDS
 from reffree.metrics.names import COMPILED
 from reffree.util.arrays import Floats, Integers
 from reffree.util.compiling import njit

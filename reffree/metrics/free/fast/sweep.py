@@ -20,9 +20,8 @@ from typing import NamedTuple
 import numpy as np
 
 from reffree.data.masses import Masses
-from reffree.metrics.free.fast.distances import TILE, U, measure_tiles
+from reffree.metrics.free.fast.distances import TILE, U, Vectors, measure_tiles, take
 from reffree.metrics.free.fast.tables import Tables, band_of, extend, places, turn_again, turns
-from reffree.metrics.free.fast.vectors import Vectors, take
 from reffree.util.arrays import Integers
 from reffree.util.compiling import njit
 from reffree.util.parallel import in_threads

@@ -25,9 +25,15 @@ from typing import NamedTuple
 import numpy as np
 
 from reffree.data.masses import Masses
-from reffree.metrics.free.arp import ZERO_CENTROID
-from reffree.metrics.free.fast.distances import U, kept_apart, measure_pairs
-from reffree.metrics.free.fast.vectors import VECTORISED, Vectors, take
+from reffree.metrics.free.fast.distances import (
+    VECTORISED,
+    U,
+    Vectors,
+    kept_apart,
+    measure_pairs,
+    take,
+)
+from reffree.metrics.free.published import ZERO_CENTROID
 from reffree.util.arrays import Floats, Integers
 from reffree.util.compiling import njit
 from reffree.util.parallel import available_threads, in_threads

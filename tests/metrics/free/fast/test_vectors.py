@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reffree.metrics.free.fast import vectors as workspace
-from reffree.metrics.free.fast.vectors import give_back, take
+from reffree.metrics.free.fast import distances as workspace
+from reffree.metrics.free.fast.distances import give_back, take
 
 LARGEST = (1 << 25) // 8  # numbers in 32 MiB
 
