@@ -269,7 +269,7 @@ def test_a_document_too_long_for_a_device_is_scored_on_the_cpu():
 def task_on(device, documents=(), memory=None, hypotheses=None):
     given = [check_matrix(x, "d") for x in documents]
     hypotheses = hypotheses or [[[len(x)]] for x in given]
-    task = engine.Task(given, hypotheses, ["d"] * len(given), "skip", False, memory)
+    task = engine.Task(given, hypotheses, ["d"] * len(given), "skip", False, memory, {})
     return TorchTask(torch.device(device), task, parse_metrics(["arp_pair"]))
 
 

@@ -91,21 +91,9 @@ def sweep_tables(vectors: Vectors, masses: Masses, threads: int) -> Tables:
         for left in range(start, last, STRIPE):
             right = min(left + STRIPE, last)
             share = -(-(right - left) // (threads * TILE)) * TILE
-            measured = (x, length, vectors.rounding, start, stop)
-            in_threads(
-                [
-                    partial(
-                        measure_stripe,
-                        *measured,
-                        first,
-                        min(first + share, right),
-                        left,
-                        pairs,
-                        turned,
-                    )
-                    for first in range(left, right, share)
-                ]
-            )
+            measure = partial(measure_stripe, x, length, vectors.rounding, start, stop)
+            parts = [(first, min(first + share, right)) for first in range(left, right, share)]
+            in_threads([partial(measure, *part, left, pairs, turned) for part in parts])
             sum_forwards(start, stop, left, right, turned, found, squared, distance, forwards)
             sum_backwards(
                 *(start, stop, left, right, pairs, x, length, vectors.rounding),
@@ -198,7 +186,7 @@ def sum_backwards(
             if turns(flat, U(at), length, U(a), U(first), U(count), turn):
                 turn_again(x, length, rounding, a, first, turn[:count])
             extend(flat, U(at), turn, length, U(a), U(first), U(count), running)
-            _extend_distances(flat[at : at + count], running[4, first:right])
+            running[4, first:right] += np.sqrt(flat[at : at + count])
         if left == start and low[a] <= a < high[a]:
             squared[base[a] + a] = distance[base[a] + a] = 0.0
         for j in range(first, min(right, high[a])):
@@ -213,9 +201,3 @@ def sum_backwards(
                 for k in range(4):
                     into[k] += running[k, j]
                     spans[top[a] + j, k] = into[k]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _extend_distances(pair, distances):
-    for j in range(len(pair)):
-        distances[j] += math.sqrt(pair[j])

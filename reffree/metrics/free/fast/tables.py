@@ -100,8 +100,7 @@ def band_of(masses: Masses, n_units: int, known: TableBand | None = None) -> Tab
 
 def table_bytes(band: TableBand) -> int:
     """Return what the tables take, with what they are made from but the vectors."""
-    n_units = len(band.low) - 1
-    n_spans = int((band.high - np.arange(n_units + 1)).sum())
+    n_spans = int((band.high - np.arange(len(band.high))).sum())
     return 8 * (2 * band.size + 5 * n_spans)
 
 
@@ -114,21 +113,16 @@ def build_tables(vectors: Vectors, band: TableBand, threads: int | None = None) 
     top, n_spans = places(np.arange(n + 1), band.high)
     sizes = (band.size, band.size, 4 * n_spans, n_spans)
     memory = take(sum(sizes))
-    ends = list(accumulate(sizes, initial=0))
-    squared, distance, sums, pairs = (memory[a:b] for a, b in pairwise(ends))
+    parts = pairwise(accumulate(sizes, initial=0))
+    squared, distance, sums, pairs = (memory[a:b] for a, b in parts)
     sums = sums.reshape(n_spans, 4)
     where = (band.low, band.high, band.base, top)
     share = 1 if band.size < THREADED else threads or available_threads()
-
-    def measure(first: int) -> None:
-        measure_pairs(first, share, x, length, rounding, where, pairs, squared)
-
-    in_threads([partial(measure, first) for first in range(share)])
-    sum_up = [
-        partial(sum_to_edges, pairs, where, squared, distance),
-        partial(sum_spans, pairs, x, length, rounding, where, sums),
-    ]
-    in_threads(sum_up, threads=share)
+    measured = (share, x, length, rounding, where, pairs, squared)
+    in_threads([partial(measure_pairs, first, *measured) for first in range(share)])
+    to_edges = partial(sum_to_edges, pairs, where, squared, distance)
+    over_spans = partial(sum_spans, pairs, x, length, rounding, where, sums)
+    in_threads([to_edges, over_spans], threads=share)
     return Tables(band.base, top, squared, distance, sums, length, memory)
 
 
@@ -265,12 +259,8 @@ def _add_up(running, first, count, sums, at):
     total = (0.0, 0.0, 0.0, 0.0)
     for i in range(count):
         k = first + i
-        total = (
-            total[0] + squared[k],
-            total[1] + angle[k],
-            total[2] + weighted[k],
-            total[3] + product[k],
-        )
+        squares, angles = total[0] + squared[k], total[1] + angle[k]
+        total = (squares, angles, total[2] + weighted[k], total[3] + product[k])
         into = sums[at + i]
         into[0], into[1], into[2], into[3] = total
 
