@@ -102,6 +102,5 @@ def parse_metrics(given: Iterable[str] | None, seed: int = 0) -> tuple[Any, ...]
     return tuple({spelling(metric): metric for metric in parsed}.values())
 
 
-def spelling(metric: Metric) -> str:
-    """Return the shortest text that `parse_metric` reads as this metric."""
-    return spelling_of(metric)
+spelling = spelling_of
+"""The shortest text that `parse_metric` reads as a metric."""

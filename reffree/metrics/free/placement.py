@@ -67,6 +67,7 @@ class Placement(Expected):
         offset=1.0, slope=-1.0, neutral=None, worst=None, in_own_unit=True, direction="higher"
     )
     undefined: ClassVar[str] = "no room between chance and the best"
+    gold: ClassVar[type[GoldMetric]] = Pk
 
     length: float | None = field(default=None, metadata={"option": False})  # it is its own
     draws: Annotated[int, Bounds(1, 10_000)] = 100
@@ -77,10 +78,6 @@ class Placement(Expected):
     def aggregation(self) -> str:
         """How documents become the corpus's score."""
         return "by-room(documents)"
-
-    def gold_metric(self, window: int) -> GoldMetric:
-        """Return Pk, whose expectation it is made of."""
-        return Pk(k=window)
 
     def spread(self, posterior: Posterior, masses: Masses) -> Floats:
         """Return NaN: it has none."""
@@ -199,6 +196,7 @@ class Granularity(Expected):
         offset=0.0, slope=1.0, neutral=None, worst=None, direction="toward_1"
     )
     reads_order: ClassVar[bool] = False
+    gold: ClassVar[type[GoldMetric]] = Pk
 
     draws: int = field(default=200, metadata={"option": False})  # it draws none
     pool_d: Pool = field(default="mean", metadata={"option": False})
@@ -208,10 +206,6 @@ class Granularity(Expected):
     def aggregation(self) -> str:
         """How documents become the corpus's score."""
         return "geometric-mean(documents)"
-
-    def gold_metric(self, window: int) -> GoldMetric:
-        """Return Pk, from whose posterior the suggested number is."""
-        return Pk(k=window)
 
     def scores(self, posterior: Posterior, masses: Masses) -> Floats:
         """Logarithm of the factor of each hypothesis; NaN where nothing is suggested."""

@@ -150,16 +150,6 @@ def test_f1_variants_are_ordered(pair, w):
     assert WF1OneToOne(w=0)(*pair) == WF1(w=0)(*pair) == exact
 
 
-@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
-@given(st.lists(pairs(max_units=20), min_size=1, max_size=6))
-@examples(25)
-def test_a_batch_equals_its_pairs(metric, batch):
-    hypotheses, references = zip(*batch, strict=True)
-    together = metric().counts(Pairs.of(list(hypotheses), list(references)))
-    assert together.dtype == np.float64
-    assert_array_equal(together, np.concatenate([metric().counts(Pairs.of(*p)) for p in batch]))
-
-
 def test_summed_counts_give_the_pooled_value():
     batch = Pairs.of([[5, 5], [10], [1, 1, 1, 1]], [[4, 6], [2, 8], [4]])
 
