@@ -173,38 +173,32 @@ def permutation_p(contributions: Floats, flips: NDArray[np.int8]) -> Floats:
     return np.concatenate(made)
 
 
-class NormalP:
-    r"""Approximate `permutation_p` as a function of the systems' scores.
+def normal_p(contributions: Floats, scores: Floats) -> NDArray[np.float32]:
+    r"""Approximate `permutation_p` (pairs, r) for scores (r, systems); ½ where they are equal.
 
     The sum with flipped signs has mean 0 and variance :math:`\sum_d \delta_d^2 = n(s^2 + g^2)`,
     with g the mean and s the standard deviation of the pair's differences over its n documents.
     Taken as normal, and with the difference of any two scores for g,
     :math:`p_{ij} = \Phi(g \sqrt{n / (s^2 + g^2)})`.
     """
-
-    def __init__(self, contributions: Floats) -> None:
-        """Find how far each pair's differences spread over documents."""
-        made = [(gaps, is_common.sum(0)) for gaps, is_common in _gaps(contributions)]
-        n = np.concatenate([size for _, size in made])
-        self._root_n = np.sqrt(n).astype(np.float32)
-        squares = np.concatenate([(gaps**2).sum(0) for gaps, _ in made])
-        sums = np.concatenate([gaps.sum(0) for gaps, _ in made])
-        known = np.maximum(n, 1)
-        self._variance = (squares / known - (sums / known) ** 2).clip(min=0).astype(np.float32)
-        self._first, self._second = np.triu_indices(len(contributions), 1)
-
-    def of(self, scores: Floats) -> NDArray[np.float32]:
-        """One-sided p (pairs, r) of scores (r, systems); ½ where they are equal."""
-        score = np.ascontiguousarray(scores.T, dtype=np.float32)  # (s, r)
-        gap = score[self._first] - score[self._second]
-        spread = gap * gap
-        spread += self._variance[:, None]
-        gap /= np.sqrt(np.maximum(spread, np.finfo(np.float32).tiny))
-        gap *= self._root_n[:, None]
-        gap -= LOWEST
-        gap *= STEPS
-        p: NDArray[np.float32] = normal_steps().take(gap.astype(np.int32), mode="clip")
-        return p
+    made = [
+        (is_common.sum(0), gaps.sum(0), (gaps**2).sum(0))
+        for gaps, is_common in _gaps(contributions)
+    ]
+    n, sums, squares = (np.concatenate(each) for each in zip(*made, strict=True))
+    known = np.maximum(n, 1)
+    variance = (squares / known - (sums / known) ** 2).clip(min=0).astype(np.float32)
+    first, second = np.triu_indices(len(contributions), 1)
+    score = np.ascontiguousarray(scores.T, dtype=np.float32)  # (s, r)
+    gap = score[first] - score[second]
+    spread = gap * gap
+    spread += variance[:, None]
+    gap /= np.sqrt(np.maximum(spread, np.finfo(np.float32).tiny))
+    gap *= np.sqrt(n).astype(np.float32)[:, None]
+    gap -= LOWEST
+    gap *= STEPS
+    p: NDArray[np.float32] = normal_steps().take(gap.astype(np.int32), mode="clip")
+    return p
 
 
 def soft_pairwise_accuracy(p_x: AnyFloats, p_y: AnyFloats) -> Floats:
@@ -263,16 +257,10 @@ class TieCalibratedAccuracy:
         self._distance = distance[order]
         self._change = change[pair, document][order]
         self._is_last = np.append(np.diff(self._distance) != 0, True)[: len(order)]
-        gained = np.append(0.0, np.cumsum(self._change)[self._is_last] / max(1, self.n_defined))
+        n_defined = max(1, int((n_pairs > 0).sum()))
+        gained = np.append(0.0, np.cumsum(self._change)[self._is_last] / n_defined)
         best = int(np.argmax(gained > gained.max() - 1e-12))
-        untied = float(np.nanmean(self._untied)) if self.n_defined else np.nan
-        self.value = untied + float(gained[best])  # NaN without a defined document
         self.epsilon = float(np.append(0.0, self._distance[self._is_last])[best])
-
-    @property
-    def n_defined(self) -> int:
-        """Documents with two systems or more."""
-        return int((~np.isnan(self._untied)).sum())
 
     @property
     def documents(self) -> Floats:

@@ -61,9 +61,7 @@ class SystemLosses(Protocol):
 class MeanOverDocuments:
     r"""System score :math:`\sum_d w_d v_d / \sum_d w_d` over the documents with a value.
 
-    Args:
-        values: losses (systems, documents), NaN where undefined.
-        weights: of the same shape, each more than 0 where there is a value; equal if left out.
+    Losses are (systems, documents), NaN where undefined; weights more than 0, or all equal.
     """
 
     def __init__(self, values: Floats, weights: Floats | None = None) -> None:
@@ -103,11 +101,7 @@ class MeanOverDocuments:
 
 
 class MedianOverDocuments:
-    """System score: the median over the documents with a value.
-
-    Args:
-        values: losses (systems, documents), NaN where undefined.
-    """
+    """System score: the median over the documents with a value, of losses (systems, documents)."""
 
     def __init__(self, values: Floats) -> None:
         """Check the shape."""
@@ -173,11 +167,8 @@ class PooledOverDocuments:
 def _pseudo_values(defined: Floats, score: Floats, without: Floats) -> Floats:
     r"""Jackknife pseudo-values :math:`n\hat\theta - (n - 1)\hat\theta_{-d}` (Tukey 1958).
 
-    Args:
-        defined: (systems, documents), NaN where a document is left out.
-        score: (systems,) over all documents.
-        without: (systems, documents) score without each document; NaN where that is undefined,
-            and there the pseudo-value is the score itself.
+    Of scores (systems,), and those ``without`` each document, (systems, documents): where they are
+    undefined the pseudo-value is the score itself. ``defined`` is NaN where one is left out.
     """
     is_defined = ~np.isnan(defined)
     n = is_defined.sum(1, keepdims=True)

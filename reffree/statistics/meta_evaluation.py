@@ -16,10 +16,10 @@ from reffree.statistics.coefficients import (
     MIN_SYSTEMS,
     AnyFloats,
     Coefficient,
-    NormalP,
     TieCalibratedAccuracy,
     correlation,
     mean_over,
+    normal_p,
     permutation_p,
     sign_flips,
     soft_pairwise_accuracy,
@@ -123,11 +123,8 @@ class MetaEvaluation:
     ) -> None:
         """Score the corpus and draw the resamples, which are scored when they are asked for.
 
-        Args:
-            metrics: by name, each of values (systems, documents).
-            rng: a new generator, always the same, for the purpose it is given: resamples, sign
-                flips, expected scores, permutations.
-            resamples: of documents.
+        ``rng`` makes a new generator, always the same, for the purpose it is given: resamples, sign
+        flips, expected scores, permutations.
         """
         shapes = sorted({metric.values.shape for metric in metrics.values()})
         if len(shapes) != 1:
@@ -340,8 +337,7 @@ class MetaEvaluation:
 
     def _find_resampled_p(self, name: str) -> NDArray[np.float32]:
         """Find p-values (pairs, r) of all systems' resampled scores, 0 where they have none."""
-        normal = NormalP(self._metrics[name].contributions)
-        return normal.of(np.nan_to_num(self._resampled(name)))
+        return normal_p(self._metrics[name].contributions, np.nan_to_num(self._resampled(name)))
 
     @cached_property
     def _flips(self) -> NDArray[np.int8]:
@@ -381,11 +377,8 @@ def expected_scores(
     small, draws are the resampled scores. What all systems have in common, such as hard documents,
     cancels.
 
-    Args:
-        point: (k, systems) scores over the corpus, none constant.
-        resampled: (k, resamples, systems).
-        n_documents: documents resampled; the bootstrap's variance is short by (D - 1) / D.
-        rng: draws M.
+    ``point`` are scores (k, systems) over the corpus, none constant, ``resampled`` (k, resamples,
+    systems). The bootstrap's variance is short by (D - 1) / D.
     """
     k, n_systems = point.shape
     apart = point - point.mean(1, keepdims=True)

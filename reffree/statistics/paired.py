@@ -55,10 +55,7 @@ class _Sides:
         return _Sides(*(x[:, pairs][..., documents] for x in (self.sums, self.weights)))
 
     def differences(self, counts: Floats) -> Floats:
-        """Return the differences (n, p) when documents occur ``counts`` (n, d) times.
-
-        NaN where none of them is defined.
-        """
+        """Differences (n, p) when documents occur ``counts`` (n, d) times; NaN without any."""
         a, b = ratio(counts @ self.sums.swapaxes(1, 2), counts @ self.weights.swapaxes(1, 2))
         difference: Floats = a - b
         return difference
@@ -72,10 +69,9 @@ class _Sides:
         return np.abs(both.differences(np.hstack([1.0 - swaps, swaps])))
 
     def scales(self) -> tuple[Floats, Floats]:
-        """Return the size of the values (p,), and the spread (p,) of differences over all swaps.
+        """Size of the values (p,), and standard deviation (p,) of differences over all swaps.
 
-        The spread is the standard deviation, to first order; exactly where both systems weigh a
-        document alike. No swap changes it.
+        To first order; exactly where both systems weigh a document alike.
         """
         weight = self.weights.sum(2)  # (2, p)
         mean = self.sums.sum((0, 2)) / weight.sum(0)
@@ -115,11 +111,8 @@ def paired_tests(
     whichever pairs do differ: exactly where differences on a document are as likely with all signs
     turned, else in the limit of many documents.
 
-    Args:
-        values: (systems, documents), NaN where undefined.
-        weights: of the same shape; a document that weighs 0 is undefined.
-        pairs: indices of systems, first and second.
-        rng: draws the resamples and the swaps.
+    ``values`` are (systems, documents), NaN where undefined, and so are ``weights``; a document
+    that weighs 0 is undefined.
     """
     if not pairs:
         return []

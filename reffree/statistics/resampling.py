@@ -51,11 +51,7 @@ def portions(n_rows: int, at_once: int) -> list[slice]:
 
 
 class DocumentBootstrap:
-    """The same resamples of a corpus's documents for every system and metric.
-
-    Percentile intervals, each of which holds its estimate (`percentiles`); seeded, so the same
-    corpus and seed give the same interval.
-    """
+    """The same resamples of a corpus's documents for every system and metric: `percentiles`."""
 
     def __init__(
         self, n_documents: int, rng: np.random.Generator, resamples: int = RESAMPLES
@@ -131,11 +127,7 @@ def medians(values: Floats, counts: Counts | Floats) -> Floats:
 
 
 def percentiles(value: float, resampled: Floats) -> tuple[float, float]:
-    """Ends of the middle 95 % of resampled values (r,), none NaN, and of the value itself.
-
-    An interval holds its estimate: where resampling moves a statistic past it, the interval
-    reaches as far as the estimate.
-    """
+    """Ends of the middle 95 % of resampled values (r,), none NaN, and of the value itself."""
     tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(resampled, [tail, 1 - tail])
     return min(value, float(low)), max(value, float(high))

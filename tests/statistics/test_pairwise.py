@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from reffree.statistics.coefficients import (
-    NormalP,
     TieCalibratedAccuracy,
+    normal_p,
     permutation_p,
     sign_flips,
 )
@@ -42,7 +42,7 @@ def test_random_flips_and_the_normal_approach_the_exact_p(n_documents):
     exact = oracle.better_p(*losses.tolist()) if is_few else flipped_by_convolution(gaps)
     found = permutation_p(losses, sign_flips(n_documents, rng))[0]
     assert found == pytest.approx(exact, abs=4 * np.sqrt(exact * (1 - exact) / 10_000) + 1e-4)
-    normal = NormalP(losses).of(losses.mean(1)[None])[0, 0]
+    normal = normal_p(losses, losses.mean(1)[None])[0, 0]
     assert normal == pytest.approx(exact, abs=0.02)
 
 
@@ -51,7 +51,7 @@ def test_the_normal_p_is_that_of_its_formula():
     losses = rng.normal(size=(2, 100))
     s = (losses[0] - losses[1]).std()
     gaps = np.array([-30.0, -1.0, -0.3, -0.1, 0.0, 0.05, 0.2, 0.6, 30.0])
-    found = NormalP(losses).of(np.stack([5 + gaps, np.full(9, 5.0)], axis=1))[0]
+    found = normal_p(losses, np.stack([5 + gaps, np.full(9, 5.0)], axis=1))[0]
     expected = scipy.stats.norm.cdf(gaps * np.sqrt(100 / (s**2 + gaps**2)))
     assert_allclose(found, expected, rtol=0, atol=1.1e-4)
     assert found[0] < 1e-8
@@ -67,12 +67,16 @@ def flipped_by_convolution(gaps, step=1e-3):
     return density[: shifts.sum() + round(gaps.sum() / step)].sum()
 
 
+def whole(accuracy, n_documents):
+    return accuracy.over(np.ones((1, n_documents)))[0]
+
+
 def test_resamples_try_every_threshold_of_a_few():
     """Pairs with distances 1, 2 and 3; all documents choose 3, the second and third alone 2."""
     x = np.array([[0, 0, 0, 0, 0], [1, 2, 3, 3, 3]], dtype=float)
     y = np.array([[0, 0, 0, 0, 0], [0, 0, 1, 0, 0]], dtype=float)
     accuracy = TieCalibratedAccuracy(x, y)
-    assert (accuracy.epsilon, accuracy.value) == (3, pytest.approx(4 / 5))
+    assert (accuracy.epsilon, whole(accuracy, 5)) == (3, pytest.approx(4 / 5))
     assert accuracy.over(np.array([[0, 1, 1, 0, 0]])).tolist() == [1.0]
 
 
@@ -81,12 +85,11 @@ def test_resamples_try_every_threshold_of_a_few():
 def test_tie_calibrated_accuracy_equals_its_definition(pair):
     found = TieCalibratedAccuracy(*pair)
     value, epsilon = oracle.tie_calibrated_accuracy(*map(as_lists, pair))
-    assert_allclose(found.value, or_nan(value), atol=1e-9)
+    # A resample of every document once is the corpus, whatever thresholds it tries.
+    assert_allclose(whole(found, pair[0].shape[1]), or_nan(value), atol=1e-9)
     if value is not None:
         assert found.epsilon == epsilon
         assert np.nanmean(found.documents) == pytest.approx(value)
-        # A resample of every document once is the corpus, whatever thresholds it tries.
-        assert found.over(np.ones((1, pair[0].shape[1])))[0] == pytest.approx(value)
 
 
 # google-research/mt-metrics-eval, tau_optimization_test.py: rows are items, None left out.
@@ -104,7 +107,7 @@ WMT_HUMAN = [[1, 5, 2, 1, 1], [4, 2, 2, 1, 4], [5, 9, 2, 8, 7], [7, 6, NAN, 3, 2
 )
 def test_tie_calibration_reproduces_wmt(metric, human, value, epsilon):
     found = TieCalibratedAccuracy(np.array(metric, float).T, np.array(human, float).T)
-    assert (found.value, found.epsilon) == (pytest.approx(value), epsilon)
+    assert (whole(found, len(metric)), found.epsilon) == (pytest.approx(value), epsilon)
 
 
 def test_the_threshold_is_calibrated_in_each_resample():
@@ -115,5 +118,5 @@ def test_the_threshold_is_calibrated_in_each_resample():
     for value, times in zip(found, counts, strict=True):
         repeated = [np.repeat(v, times, axis=1) for v in (x, y)]
         # 20 documents have 300 distances, of which 256 are tried.
-        best = TieCalibratedAccuracy(*repeated).value
+        best = whole(TieCalibratedAccuracy(*repeated), 20)
         assert best - 0.01 <= value <= best + 1e-12

@@ -14,9 +14,7 @@ denominators: documents count by what there is to gain.
 With ``sizes=characters`` chance is what as many segments of the same sizes in characters get that
 know nothing of the text: in random order, cut at these sizes from a random place on, the text's
 start following on its end, and moved to the nearest units. So chunkers are held against others of
-their size. Where long units (code) and short ones (headings) take turns, even cuts at every
-thousandth character have few units where units are long, which can be told from a random order of
-numbers of units (placement .2 on manuals), though not from other cuts of that size (0).
+their size, also where long units (code) and short ones (headings) take turns.
 
 *How many.* ``granularity`` is the number of segments by the number that the text suggests, 2 for
 twice as many; a corpus's is the geometric mean.

@@ -59,8 +59,7 @@ def agreement(documents: Annotations, *, n_t: int = 2) -> Agreement:
     Annotators may differ between documents: every pair that shares a document is compared there.
     A document of fewer than two annotators is left out and counted. Undefined where nobody placed
     a boundary or everybody placed all. Departs from segeval for π of several documents: segeval
-    averages p over documents, where the paper's P_e, like κ's, divides sums (so that annotators
-    who agree completely leave no difference between π's chance and κ's).
+    averages p over documents, where the paper's P_e, like κ's, divides sums.
     """
     kept = {name: given for name, given in documents.items() if len(given) > 1}
     if not kept:
@@ -112,9 +111,8 @@ def with_central_gold(corpus: Corpus) -> Corpus:
     """Give documents with several annotators and no gold of their own the central one's.
 
     That is the annotator whose segmentation has the highest mean boundary similarity to those of
-    the others, of equal ones the first. It stands where one gold is needed: as a system, or to be
-    damaged. What gold-based metrics compare with stays all of them. A corpus that has documents
-    without any gold is returned as it is: nothing would complete it.
+    the others, of equal ones the first. What gold-based metrics compare with stays all of them. A
+    corpus that has documents without any gold is returned as it is.
     """
     several = [d for d, each in enumerate(corpus) if each.gold is None and each.golds]
     if not several or not all(document.references for document in corpus):

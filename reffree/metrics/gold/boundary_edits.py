@@ -32,11 +32,7 @@ Costs = tuple[float, float, float]
 
 
 def cheapest_edits(pairs: Pairs, costs: Costs, reach: int) -> tuple[Integers, Floats]:
-    """Find the edits of least cost; of equally cheap ones the fewest, which have the most shifts.
-
-    Returns:
-        How many additions, deletions, shifts and matches each pair has, and what they cost.
-    """
+    """Number of each pair's cheapest edits and matches, of equal ones the fewest, and the cost."""
     pieces, cost = np.empty(len(pairs), dtype=np.int64), np.empty(len(pairs))
     pairs.each(lambda h, r, rows: _edit(h, r, costs, reach, pieces[rows], cost[rows]))
     return pieces, cost

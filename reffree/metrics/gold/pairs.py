@@ -86,9 +86,8 @@ class Pairs:
     def each(self, work: Callable[[Masses, Masses, slice], None]) -> None:
         """Run a compiled loop on hypotheses, references and their rows, on threads if many.
 
-        Where there is little to do, the loop is run as Python unless numba is there already.
-
-        Both sides have one memory layout, for which the loop is compiled once.
+        As Python where there is little to do and numba is not there yet. Both sides have one memory
+        layout, for which the loop is compiled once.
         """
         left, right = (np.ascontiguousarray(x).view() for x in (self.hypothesis, self.reference))
         left.flags.writeable = right.flags.writeable = False

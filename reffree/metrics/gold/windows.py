@@ -2,8 +2,7 @@
 
 Window i of a document of n units lies between units i and i + k and holds the boundaries
 i + 1 … i + k. The numbers of boundaries in it change only where a boundary enters or leaves it, so
-a pair of segmentations costs as many steps as it has boundaries, whatever the number of units;
-there is nothing left that a GPU would do faster.
+a pair of segmentations costs as many steps as it has boundaries, whatever the number of units.
 """
 
 from __future__ import annotations

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -27,31 +25,14 @@ from tests.metrics.free.test_scoring import (
     AS_PRINTED,
     SPELLINGS,
     by_torch,
-    documents,
-    hypotheses,
     oracle,
     random_masses,
 )
-from tests.properties import examples
 
 EVERY = [*COMPILED, *AS_PRINTED, "arp_pair:pool_n=median", "silhouette:pool_n=length"]
 
 
 # Scores ----------------------------------------------------------------------------------------
-
-
-@given(st.data())
-@examples(60)
-def test_scores_equal_the_definition(data):
-    embeddings = data.draw(documents())
-    masses = data.draw(hypotheses(len(embeddings)))
-    names = [*SPELLINGS, *AS_PRINTED]
-    with by_torch():
-        scores = score_document(embeddings, masses, names, unsegmented="skip")
-    for name in names:
-        expected = [oracle(embeddings, m, name) for m in masses]
-        expected = [math.nan if value is None else value for value in expected]
-        assert_allclose(scores[name], expected, rtol=1e-6, atol=1e-6, err_msg=name)
 
 
 def hard_documents(rng):

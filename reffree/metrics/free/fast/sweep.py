@@ -134,11 +134,7 @@ def find_rows(masses, low, high, after):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def measure_stripe(x, length, rounding, start, stop, first, last, origin, pairs, turned):
-    """Squared distances of a tile's units with the units ``first … last``.
-
-    Into ``pairs[i - start, j - origin]`` and ``turned[j - origin, i - start]``; 0 for units that do
-    not come later.
-    """
+    """Squared distances of a tile's units with later units ``first … last``, both ways round."""
     n = len(x)
     everywhere = np.full(n, n)
     products = np.empty((TILE, TILE))

@@ -85,10 +85,7 @@ class Tables(NamedTuple):
 
 
 def band_of(masses: Masses, n_units: int, known: TableBand | None = None) -> TableBand:
-    """Find the units that share a segment or neighbouring ones with each edge.
-
-    Never narrower than the ``known`` band.
-    """
+    """Units that share a segment or neighbouring ones with each edge, and the ``known`` band's."""
     edges = np.arange(n_units + 1)
     low, high = np.maximum(edges - 1, 0), np.minimum(edges + 1, n_units)
     if known is not None:
@@ -105,10 +102,7 @@ def table_bytes(band: TableBand) -> int:
 
 
 def build_tables(vectors: Vectors, band: TableBand, threads: int | None = None) -> Tables:
-    """Make the look-ups that the band says.
-
-    On ``threads``, as many as there are processors by default.
-    """
+    """Make the look-ups that the band says, on as many threads as processors unless told."""
     n, x, length, rounding = len(vectors), vectors.rows, vectors.length, vectors.rounding
     top, n_spans = places(np.arange(n + 1), band.high)
     sizes = (band.size, band.size, 4 * n_spans, n_spans)
@@ -199,10 +193,7 @@ def sum_spans(pairs, x, length, rounding, band, sums):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def turns(pairs, at, length, unit, first, count, turn):
-    """``1 - cos`` of a unit with ``count`` others; 1 where one has no direction.
-
-    Returns whether some of them have to be measured directly.
-    """
+    """``1 - cos`` of a unit with others, 1 without direction; whether to measure some directly."""
     is_hard = False
     own = length[unit]
     for i in range(count):

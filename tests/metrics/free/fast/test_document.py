@@ -7,8 +7,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from reffree.data.masses import mass_matrix
@@ -23,36 +21,8 @@ from reffree.util.parallel import in_threads
 from tests.metrics.free.test_scoring import (
     AS_PRINTED,
     by_torch,
-    documents,
-    hypotheses,
-    oracle,
     random_masses,
 )
-from tests.properties import examples
-
-
-def run_compiled(embeddings, masses):
-    x = torch.as_tensor(np.asarray(embeddings))
-    document = CompiledDocument(x)
-    matrix = mass_matrix(masses, len(x), "d")
-    assert document.prepare([matrix], memory=lambda: 1 << 30)
-    return document.score(matrix, threads=2).raw
-
-
-@given(st.data())
-@examples(300)
-def test_scores_equal_the_definition(data):
-    embeddings = data.draw(documents())
-    masses = data.draw(hypotheses(len(embeddings)))
-    scores = run_compiled(embeddings, masses)
-    for column, name in enumerate(COMPILED):
-        for row, m in enumerate(masses):
-            expected = oracle(embeddings, m, name)
-            got = scores[row, column]
-            if expected is None:
-                assert math.isnan(got), (name, m)
-            else:
-                assert got == pytest.approx(expected, abs=1e-6, rel=1e-6), (name, m)
 
 
 def test_both_paths_agree_on_a_real_size():
