@@ -11,7 +11,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from reffree.data.masses import mass_matrix
 from reffree.metrics.free.engine import TOLERANCE, score_document, score_documents
+from reffree.metrics.free.fast import distances as workspace
 from reffree.metrics.free.fast import document as compiled
+from reffree.metrics.free.fast.distances import give_back, take
 from reffree.metrics.free.fast.document import CompiledDocument
 from reffree.metrics.free.fast.sweep import Rows, sweep_tables
 from reffree.metrics.free.fast.tables import TableBand, build_tables
@@ -219,3 +221,43 @@ def test_a_zero_does_not_hide_how_large_the_others_are():
     for scale in (2.0**700, 2.0**-700):
         for name, values in score_document(scale * x, [[3, 4, 5], [6, 6]]).items():
             assert_allclose(values, usual[name], rtol=1e-12, err_msg=name)
+
+
+# Memory that is used again ----------------------------------------------------------------------
+
+
+LARGEST = (1 << 25) // 8  # numbers in 32 MiB
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept(monkeypatch):
+    monkeypatch.setattr(workspace, "spare", [])
+
+
+def test_memory_is_new_where_none_fits():
+    assert len(take(5)) == 5
+    give_back(np.empty(4))
+    assert len(take(5)) == 5
+    assert [len(memory) for memory in workspace.spare] == [4]
+
+
+def test_the_least_that_fits_is_taken_and_no_longer_spare():
+    large, fitting = np.empty(9), np.empty(5)
+    give_back(large)
+    give_back(fitting)
+    assert take(5) is fitting
+    assert take(5) is large
+    assert workspace.spare == []
+
+
+def test_the_two_largest_are_kept():
+    for size in (7, 3, 8, 5):
+        give_back(np.empty(size))
+    assert sorted(len(memory) for memory in workspace.spare) == [7, 8]
+
+
+def test_what_is_very_large_is_not_kept():
+    give_back(np.empty(LARGEST + 1))
+    assert workspace.spare == []
+    give_back(np.empty(LARGEST))
+    assert len(workspace.spare) == 1
