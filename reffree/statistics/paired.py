@@ -81,10 +81,7 @@ class _Sides:
 
 
 def paired_tests(
-    values: Floats,
-    weights: Floats,
-    pairs: Sequence[tuple[int, int]],
-    rng: np.random.Generator,
+    values: Floats, weights: Floats, pairs: Sequence[tuple[int, int]], rng: np.random.Generator
 ) -> list[PairedTest]:
     r"""Compare pairs of systems on the documents where both are defined.
 

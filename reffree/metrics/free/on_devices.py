@@ -158,8 +158,7 @@ class LookUps:
     ) -> None:
         """Copy to float64 on the device and add up; the caller's tensors are not touched."""
         padded = torch.nn.utils.rnn.pad_sequence(
-            [send(document.detach(), device).double() for document in documents],
-            batch_first=True,
+            [send(document.detach(), device).double() for document in documents], batch_first=True
         )
         exponent = torch.frexp(padded.abs().amax((1, 2))).exponent
         self.exponent = exponent.clamp(-MOST_EXPONENT, MOST_EXPONENT)  # (b,)

@@ -21,13 +21,7 @@ from reffree.metrics.free.published import ArpPair
 from reffree.metrics.registry import COMPILED, WITHOUT_SEARCH, parse_metrics
 from tests.encoders.test_devices import Watch
 from tests.helpers import refusal
-from tests.metrics.free.test_scoring import (
-    AS_PRINTED,
-    SPELLINGS,
-    by_torch,
-    oracle,
-    random_masses,
-)
+from tests.metrics.free.test_scoring import AS_PRINTED, SPELLINGS, by_torch, oracle, random_masses
 
 EVERY = [*COMPILED, *AS_PRINTED, "arp_pair:pool_n=median", "silhouette:pool_n=length"]
 

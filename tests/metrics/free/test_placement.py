@@ -45,12 +45,7 @@ def topics(sizes, seed=0, noise=0.3):
 
 
 @examples(80)
-@given(
-    st.integers(2, 9),
-    st.integers(1, 4),
-    st.integers(0, 2**32 - 1),
-    st.sampled_from([1, 2, 3]),
-)
+@given(st.integers(2, 9), st.integers(1, 4), st.integers(0, 2**32 - 1), st.sampled_from([1, 2, 3]))
 def test_the_least_of_so_many_is_that_of_enumeration(n, window, seed, step):
     window = min(window, n - 1)
     edges = np.array([*range(0, n, step), n])

@@ -20,11 +20,7 @@ from reffree.metrics.free.fast.tables import TableBand, build_tables
 from reffree.metrics.registry import COMPILED, parse_metrics
 from reffree.util.errors import InputError
 from reffree.util.parallel import in_threads
-from tests.metrics.free.test_scoring import (
-    AS_PRINTED,
-    by_torch,
-    random_masses,
-)
+from tests.metrics.free.test_scoring import AS_PRINTED, by_torch, random_masses
 
 
 def test_both_paths_agree_on_a_real_size():
