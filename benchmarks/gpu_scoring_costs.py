@@ -26,7 +26,7 @@ from gpu_costs import (
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from reffree.metrics.free import batches, engine
+from reffree.metrics.free import engine, on_devices
 from reffree.metrics.registry import WITHOUT_SEARCH, parse_metrics
 
 SECTOR_BYTES = 32
@@ -238,8 +238,8 @@ def scoring(
 
 def _together(memory: int, units: int, dimension: int, hypotheses: int) -> int:
     """Documents of a batch whose hypotheses are laid out together."""
-    each = batches.UNIT_BYTES * units + batches.SEGMENT_BYTES * len(_masses(units))
+    each = on_devices.UNIT_BYTES * units + on_devices.SEGMENT_BYTES * len(_masses(units))
     most = memory // (4 * each * hypotheses)
-    pairs = memory // (2 * batches.PAIR_BYTES * units**2)
-    components = memory // (4 * batches.COMPONENT_BYTES * units * dimension)
+    pairs = memory // (2 * on_devices.PAIR_BYTES * units**2)
+    components = memory // (4 * on_devices.COMPONENT_BYTES * units * dimension)
     return max(1, min(most, pairs, components))

@@ -32,7 +32,7 @@ import reffree
 from reffree.data.masses import mass_matrix
 from reffree.metrics.free.evidence import Reading
 from reffree.metrics.free.expected import ExpectedWindowDiff
-from reffree.metrics.free.fast import vectors as workspace
+from reffree.metrics.free.fast import distances as workspace
 from reffree.metrics.free.posterior import Posterior
 from reffree.metrics.registry import WITHOUT_SEARCH
 from reffree.util.arrays import Floats

@@ -26,8 +26,8 @@ import torch
 import reffree
 from reffree.data.masses import distinct_rows, mass_matrix
 from reffree.metrics.free.fast import tables as kernels
+from reffree.metrics.free.fast.distances import give_back
 from reffree.metrics.free.fast.document import CompiledDocument
-from reffree.metrics.free.fast.vectors import give_back
 from reffree.metrics.free.inputs import check_matrix
 
 RESULTS = Path(__file__).parent / "results" / "scoring_limits.json"

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from reffree.metrics.gold.agreement import agreement as agreement
 from reffree.metrics.gold.alignment import align as align
-from reffree.metrics.gold.failure_modes import failure_mode as failure_mode
+from reffree.metrics.gold.granularity import failure_mode as failure_mode
 from reffree.metrics.gold.metric import MetricValue, as_function
 from reffree.metrics.gold.sed import align_segments as align_segments
 from reffree.metrics.gold.sed import sed as sed

@@ -14,7 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoModel
 
 from reffree.encoders.precision import abilities_of
-from reffree.metrics.free.batches import TorchTask
+from reffree.metrics.free.on_devices import TorchTask
 from tests.checkpoints import config, save_checkpoint
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"

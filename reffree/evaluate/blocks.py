@@ -89,7 +89,7 @@ def score_documents(documents: Corpus, plan: Plan, progress: Progress = no_progr
         return replace(scores, rows=_rows(scores, documents, {}))
     from reffree.encoders.device import device_names
     from reffree.metrics.free import engine
-    from reffree.metrics.free.excess import watched_excess
+    from reffree.metrics.free.placement import watched_excess
 
     settings, metrics = plan.settings, list(plan.metrics.reference_free.values())
     embedded = plan.embed(documents, progress)

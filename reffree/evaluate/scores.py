@@ -39,7 +39,7 @@ from reffree.util.bounds import check_choice
 
 if TYPE_CHECKING:
     from reffree.encoders.embed import Embeddings
-    from reffree.metrics.gold.failure_modes import FailureMode
+    from reffree.metrics.gold.granularity import FailureMode
 
 Average = Literal["macro", "micro"]
 
@@ -367,6 +367,6 @@ def _failure_mode(scores: Mapping[str, CorpusScore]) -> FailureMode | None:
     known = {name: value for name, value in values.items() if value is not None}
     if len(known) < 3 or "bor" not in scores:
         return None
-    from reffree.metrics.gold.failure_modes import failure_mode
+    from reffree.metrics.gold.granularity import failure_mode
 
     return failure_mode(known["w_f1"], scores["bor"].value, known["purity"], known["coverage"])

@@ -140,7 +140,7 @@ def _with_settings(metric: Any) -> str:  # noqa: ANN401  (a metric of any kind)
 
 def _words(words: frozenset[str]) -> str:
     """Name a set of words, the same in every run."""
-    from reffree.metrics.gold.cohesion import FUNCTION_WORDS
+    from reffree.metrics.gold.sed import FUNCTION_WORDS
 
     if words == FUNCTION_WORDS:
         return "function_words"

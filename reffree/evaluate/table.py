@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from reffree.metrics.free.attribution import Addition as Addition
     from reffree.metrics.free.attribution import BoundaryEffect as BoundaryEffect
     from reffree.metrics.free.attribution import Explanation as Explanation
-    from reffree.metrics.gold.failure_modes import FailureMode as FailureMode
+    from reffree.metrics.gold.granularity import FailureMode as FailureMode
     from reffree.statistics.losses import Direction
 
 DECIMALS = 10

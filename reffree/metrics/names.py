@@ -9,11 +9,11 @@ FREE = {
     "expected_windowdiff": "free.expected.ExpectedWindowDiff",
     "expected_boundary_similarity": "free.expected.ExpectedBoundarySimilarity",
     "expected_w_f1": "free.expected.ExpectedWF1",
-    "arp_std": "free.arp.ArpStd",
-    "arp_cos": "free.arp.ArpCos",
-    "arp_pair": "free.arp.ArpPair",
-    "silhouette": "free.silhouette.Silhouette",
-    "segrefree": "free.segrefree.SegReFree",
+    "arp_std": "free.published.ArpStd",
+    "arp_cos": "free.published.ArpCos",
+    "arp_pair": "free.published.ArpPair",
+    "silhouette": "free.published.Silhouette",
+    "segrefree": "free.published.SegReFree",
 }
 """Metrics that need no gold, in the order of ``-m all``."""
 

@@ -1,21 +1,48 @@
-"""All metrics by name, imported when first asked for."""
+"""What every metric is, and all metrics by name, imported when first asked for."""
 
 from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import Field, replace
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
 
 from reffree.metrics import names
-from reffree.metrics.base import Metric
 from reffree.metrics.names import COMPILED as COMPILED
 from reffree.metrics.names import DEFAULT as DEFAULT
 from reffree.metrics.names import GOLD_DEFAULT as GOLD_DEFAULT
 from reffree.metrics.names import STUDIED as STUDIED
 from reffree.metrics.names import WITHOUT_SEARCH as WITHOUT_SEARCH
-from reffree.util.naming import parse_named, spelling_of
+from reffree.statistics.losses import Direction
+from reffree.util.arrays import Floats
+from reffree.util.naming import check_options, parse_named, spelling_of
+
+
+class Metric:
+    """A metric with its options: a frozen dataclass, whose fields they are.
+
+    ``needs`` are inputs beside segmentations: ``vectors``, ``gold``, ``text``, ``word_vectors``.
+    """
+
+    __slots__ = ()
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+    name: ClassVar[str]
+    needs: ClassVar[frozenset[str]]
+    direction: ClassVar[Direction]  # which way what tables show is better
+    undefined: ClassVar[str] = "it never is"  # why a document with a boundary may have no score
+
+    def __post_init__(self) -> None:
+        """Refuse options out of their bounds."""
+        check_options(self)
+
+    def losses(self, raw: Floats) -> Floats:
+        """Turn raw scores so that lower is better."""
+        raise NotImplementedError
+
+    def shown(self, raw: float) -> float:
+        """Return what tables show of a raw score."""
+        raise NotImplementedError
 
 
 class Registry(Mapping[str, type[Any]]):
@@ -75,6 +102,5 @@ def parse_metrics(given: Iterable[str] | None, seed: int = 0) -> tuple[Any, ...]
     return tuple({spelling(metric): metric for metric in parsed}.values())
 
 
-def spelling(metric: Metric) -> str:
-    """Return the shortest text that `parse_metric` reads as this metric."""
-    return spelling_of(metric)
+spelling = spelling_of
+"""The shortest text that `parse_metric` reads as a metric."""

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from reffree.data.masses import masses_from_gaps
 from reffree.data.segmentation import Segmentation
-from reffree.metrics.free.arp import Arp
 from reffree.metrics.free.engine import score_documents
 from reffree.metrics.free.expected import Expected
 from reffree.metrics.free.fast.document import CompiledDocument
 from reffree.metrics.free.fast.tables import TableBand, build_tables, table_bytes
 from reffree.metrics.free.inputs import check_embeddings
+from reffree.metrics.free.published import Arp
 from reffree.metrics.free.result import FreeMetric
 from reffree.metrics.registry import COMPILED, FREE_METRICS, parse_metric, parse_metrics, spelling
 from reffree.segmenters.base import Inputs, Segmenter

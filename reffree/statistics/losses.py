@@ -10,7 +10,7 @@ import numpy as np
 
 from reffree.statistics.resampling import Counts, medians
 from reffree.util.arrays import Booleans, Floats, ratio
-from reffree.util.errors import InputError
+from reffree.util.errors import mistake
 
 Values = TypeVar("Values", float, Floats)
 
@@ -61,9 +61,7 @@ class SystemLosses(Protocol):
 class MeanOverDocuments:
     r"""System score :math:`\sum_d w_d v_d / \sum_d w_d` over the documents with a value.
 
-    Args:
-        values: losses (systems, documents), NaN where undefined.
-        weights: of the same shape, each more than 0 where there is a value; equal if left out.
+    Losses are (systems, documents), NaN where undefined; weights more than 0, or all equal.
     """
 
     def __init__(self, values: Floats, weights: Floats | None = None) -> None:
@@ -71,10 +69,16 @@ class MeanOverDocuments:
         self.values = _rounded_losses(values)
         self._is_weighted = weights is not None
         defined = ~np.isnan(self.values)
-        if weights is not None:
-            weights = np.asarray(weights, dtype=np.float64)
-            _check_weights(weights, defined)
-        self._weights = np.where(defined, 1.0 if weights is None else weights, 0.0)  # (s, d)
+        given = np.ones_like(self.values) if weights is None else np.asarray(weights, np.float64)
+        if given.shape != defined.shape:
+            expected = f"{defined.shape}, as the losses have"
+            remedy = "give one weight per loss"
+            raise mistake(None, f"weights of shape {given.shape}", expected, remedy)
+        if not (given[defined] > 0).all() or np.isinf(given[defined]).any():
+            expected = "weights of more than 0 wherever there is a loss"
+            remedy = "leave a document that counts for nothing undefined (NaN)"
+            raise mistake(None, "a weight that is not a positive number", expected, remedy)
+        self._weights = np.where(defined, given, 0.0)  # (s, d)
         self._sums = np.where(defined, values, 0.0) * self._weights  # (s, d)
 
     @cached_property
@@ -97,11 +101,7 @@ class MeanOverDocuments:
 
 
 class MedianOverDocuments:
-    """System score: the median over the documents with a value.
-
-    Args:
-        values: losses (systems, documents), NaN where undefined.
-    """
+    """System score: the median over the documents with a value, of losses (systems, documents)."""
 
     def __init__(self, values: Floats) -> None:
         """Check the shape."""
@@ -143,11 +143,9 @@ class PooledOverDocuments:
         self._counts = np.asarray(counts, dtype=np.float64)
         n_systems, n_documents = self.values.shape
         if self._counts.ndim != 3 or self._counts.shape[:2] != (n_documents, n_systems):
-            raise InputError(
-                f"counts of shape {self._counts.shape}",
-                expected=f"(documents, systems, c) = ({n_documents}, {n_systems}, c)",
-                remedy="give one row of counts per document and system",
-            )
+            expected = f"(documents, systems, c) = ({n_documents}, {n_systems}, c)"
+            remedy = "give one row of counts per document and system"
+            raise mistake(None, f"counts of shape {self._counts.shape}", expected, remedy)
         self._value = value
         self._takes_part = takes_part
 
@@ -169,11 +167,8 @@ class PooledOverDocuments:
 def _pseudo_values(defined: Floats, score: Floats, without: Floats) -> Floats:
     r"""Jackknife pseudo-values :math:`n\hat\theta - (n - 1)\hat\theta_{-d}` (Tukey 1958).
 
-    Args:
-        defined: (systems, documents), NaN where a document is left out.
-        score: (systems,) over all documents.
-        without: (systems, documents) score without each document; NaN where that is undefined,
-            and there the pseudo-value is the score itself.
+    Of scores (systems,), and those ``without`` each document, (systems, documents): where they are
+    undefined the pseudo-value is the score itself. ``defined`` is NaN where one is left out.
     """
     is_defined = ~np.isnan(defined)
     n = is_defined.sum(1, keepdims=True)
@@ -201,31 +196,10 @@ def _rounded_losses(losses: Floats) -> Floats:
     """Refuse anything but a matrix of finite losses and NaN, and round it."""
     values = np.asarray(losses, dtype=np.float64)
     if values.ndim != 2 or 0 in values.shape:
-        raise InputError(
-            f"losses of shape {values.shape}",
-            expected="(systems, documents), at least one of each",
-            remedy="give one row per system and one column per document",
-        )
+        expected = "(systems, documents), at least one of each"
+        remedy = "give one row per system and one column per document"
+        raise mistake(None, f"losses of shape {values.shape}", expected, remedy)
     if np.isinf(values).any():
-        raise InputError(
-            "an infinite loss",
-            expected="finite losses, NaN where a document is undefined",
-            remedy="leave the document undefined",
-        )
+        expected = "finite losses, NaN where a document is undefined"
+        raise mistake(None, "an infinite loss", expected, "leave the document undefined")
     return without_noise(values, values)
-
-
-def _check_weights(weights: Floats, defined: Booleans) -> None:
-    """Refuse weights that do not fit the values."""
-    if weights.shape != defined.shape:
-        raise InputError(
-            f"weights of shape {weights.shape}",
-            expected=f"{defined.shape}, as the losses have",
-            remedy="give one weight per loss",
-        )
-    if not (weights[defined] > 0).all() or np.isinf(weights[defined]).any():
-        raise InputError(
-            "a weight that is not a positive number",
-            expected="weights of more than 0 wherever there is a loss",
-            remedy="leave a document that counts for nothing undefined (NaN)",
-        )

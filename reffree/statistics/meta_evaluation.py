@@ -11,17 +11,20 @@ from typing import Literal, TypeVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from reffree.statistics.coefficients import COEFFICIENTS, MIN_SYSTEMS, Coefficient, correlation
-from reffree.statistics.losses import SystemLosses, without_noise
-from reffree.statistics.pairwise import (
+from reffree.statistics.coefficients import (
+    COEFFICIENTS,
+    MIN_SYSTEMS,
     AnyFloats,
-    NormalP,
+    Coefficient,
     TieCalibratedAccuracy,
+    correlation,
     mean_over,
+    normal_p,
     permutation_p,
     sign_flips,
     soft_pairwise_accuracy,
 )
+from reffree.statistics.losses import SystemLosses, without_noise
 from reffree.statistics.resampling import (
     MIN_DOCUMENTS,
     RESAMPLES,
@@ -41,7 +44,7 @@ from reffree.statistics.significance import (
     williams,
 )
 from reffree.util.arrays import Booleans, Floats, Integers
-from reffree.util.errors import InputError, OptionError, UnknownNameError
+from reffree.util.errors import OptionError, UnknownNameError, mistake
 
 CorpusMeasure = Literal["pearson", "spearman", "kendall", "spa"]
 DocumentMeasure = Literal["pearson", "spearman", "kendall", "acc_eq"]
@@ -52,10 +55,10 @@ DOCUMENT_MEASURES: tuple[DocumentMeasure, ...] = get_args(DocumentMeasure)
 RIDGE = 1e-9
 """Of unit variance: metrics that are linear in one another leave their covariance invertible."""
 
-TOO_FEW_DOCUMENTS = f"fewer than {MIN_DOCUMENTS} documents"
 RESAMPLED_P_KEPT = 8
 """Metrics whose p-values of all pairs and resamples are held: the largest arrays here."""
 
+TOO_FEW_DOCUMENTS = f"fewer than {MIN_DOCUMENTS} documents"
 TOO_MANY_UNDEFINED = "undefined in more than 5 % of the resamples"
 
 Name = TypeVar("Name", bound=str)
@@ -120,19 +123,14 @@ class MetaEvaluation:
     ) -> None:
         """Score the corpus and draw the resamples, which are scored when they are asked for.
 
-        Args:
-            metrics: by name, each of values (systems, documents).
-            rng: a new generator, always the same, for the purpose it is given: resamples, sign
-                flips, expected scores, permutations.
-            resamples: of documents.
+        ``rng`` makes a new generator, always the same, for the purpose it is given: resamples, sign
+        flips, expected scores, permutations.
         """
         shapes = sorted({metric.values.shape for metric in metrics.values()})
         if len(shapes) != 1:
-            raise InputError(
-                f"metrics of {len(shapes)} different shapes: {', '.join(map(str, shapes))}",
-                expected="one shape (systems, documents)",
-                remedy="score the same systems on the same documents",
-            )
+            found = f"metrics of {len(shapes)} different shapes: {', '.join(map(str, shapes))}"
+            remedy = "score the same systems on the same documents"
+            raise mistake(None, found, "one shape (systems, documents)", remedy)
         self._metrics = dict(metrics)
         self._systems = np.arange(shapes[0][0])  # that count, of those with losses
         self._rng = rng
@@ -158,7 +156,7 @@ class MetaEvaluation:
         """Agreement of two metrics over the systems' scores.
 
         ``pearson``, ``spearman``, ``kendall`` (tau-b): `coefficients.correlation`, range [-1, 1].
-        ``spa``: `pairwise.soft_pairwise_accuracy`, range [0, 1]. Systems that either metric leaves
+        ``spa``: `soft_pairwise_accuracy`, range [0, 1]. Systems that either metric leaves
         without a score are left out; undefined with fewer than three systems or where a metric
         gives all the same score.
 
@@ -189,9 +187,9 @@ class MetaEvaluation:
         """Agreement of two metrics over the systems of one document, averaged over documents.
 
         ``pearson``, ``spearman``, ``kendall``: `coefficients.correlation` over the systems defined
-        on the document, range [-1, 1]. ``acc_eq``: `pairwise.TieCalibratedAccuracy` with ``y`` as
-        gold, range [0, 1]. Documents where it is undefined are counted. Intervals are percentiles
-        over resampled documents.
+        on the document, range [-1, 1]. ``acc_eq``: `coefficients.TieCalibratedAccuracy` with ``y``
+        as gold, range [0, 1]. Documents where it is undefined are counted. Intervals are
+        percentiles over resampled documents.
         """
         _check(measure, DOCUMENT_MEASURES)
         self._kept((x, y))
@@ -276,25 +274,20 @@ class MetaEvaluation:
         for name, given in zip(names, scores, strict=True):
             if np.ptp(given) == 0:
                 return made.undefined_because(f"{name} gives all systems the same score")
-        is_spa = measure == "spa"
-        sides = [self._p(name)[self._pairs(kept)] for name in names] if is_spa else scores
-        value = float(_agreement(sides, measure))
+        if measure == "spa":
+            scores = [self._p(name)[self._pairs(kept)] for name in names]
+        value = float(_agreement(scores, measure))
         if np.isnan(value):
             return made.undefined_because("two systems have no document in common")
         if shared < MIN_DOCUMENTS:
             return replace(made, value=value, ci_reason=TOO_FEW_DOCUMENTS)
-        return self._resampled_agreement(replace(made, value=value), value, names, kept, measure)
+        return self._resampled_agreement(replace(made, value=value), names, kept, measure)
 
     def _resampled_agreement(
-        self,
-        made: Estimate,
-        value: float,
-        names: tuple[str, ...],
-        kept: Booleans,
-        measure: CorpusMeasure,
+        self, made: Estimate, names: tuple[str, ...], kept: Booleans, measure: CorpusMeasure
     ) -> Estimate:
         """Add the interval; for differences a p, for coefficients what they are without noise."""
-        is_difference = len(names) == 3
+        value, is_difference = float(made.value or 0.0), len(names) == 3
         resampled = np.stack([self._resampled(name)[:, self._systems[kept]] for name in names])
         # A resample without a score of every system would compare other systems.
         resampled[:, np.isnan(resampled).any((0, 2))] = np.nan
@@ -316,8 +309,14 @@ class MetaEvaluation:
             point = np.stack([self._scores[name][kept] for name in names])
             rng, sampled = self._rng("expected scores"), resampled[:, ~np.isnan(over)]
             self._expected = names, expected_scores(point, sampled, made.documents, rng)
-        noiseless, (low, high) = _noiseless(_agreement(list(self._expected[1]), measure))
-        if measure != "pearson":
+        # A draw in which a metric expects no differences between systems might have any
+        # correlation: such draws count as the lowest and the highest in turn.
+        drawn = _agreement(list(self._expected[1]), measure)
+        is_free = np.isnan(drawn)
+        drawn[is_free] = np.where(np.arange(is_free.sum()) % 2, 1.0, -1.0)
+        noiseless = float(np.median(drawn))
+        low, high = percentiles(noiseless, drawn)
+        if measure != "pearson":  # ranks do not forgive that clusters of systems are not normal
             low, high = min(low, found.low), max(high, found.high)
         return replace(made, noiseless=noiseless, noiseless_ci=(low, high))
 
@@ -338,8 +337,7 @@ class MetaEvaluation:
 
     def _find_resampled_p(self, name: str) -> NDArray[np.float32]:
         """Find p-values (pairs, r) of all systems' resampled scores, 0 where they have none."""
-        losses = self._metrics[name]
-        return NormalP(losses.contributions).of(np.nan_to_num(self._resampled(name)))
+        return normal_p(self._metrics[name].contributions, np.nan_to_num(self._resampled(name)))
 
     @cached_property
     def _flips(self) -> NDArray[np.int8]:
@@ -356,20 +354,6 @@ def _agreement(sides: Sequence[AnyFloats], measure: CorpusMeasure) -> Floats:
         for side in others
     ]
     return measured[0] if len(measured) == 1 else measured[0] - measured[1]
-
-
-def _noiseless(drawn: Floats) -> tuple[float, tuple[float, float]]:
-    """Median of the agreement (r,) that drawn expected scores have, and its interval.
-
-    `expected_scores` takes expected scores for normal over systems. Ranks of systems in clusters
-    do not forgive that, so the interval of a rank coefficient is joined with that of the value. A
-    draw in which a metric expects no differences between systems might have any correlation: such
-    draws count as the lowest and the highest in turn.
-    """
-    is_free = np.isnan(drawn)
-    drawn[is_free] = np.where(np.arange(is_free.sum()) % 2, 1.0, -1.0)
-    median = float(np.median(drawn))
-    return median, percentiles(median, drawn)
 
 
 def expected_scores(
@@ -393,11 +377,8 @@ def expected_scores(
     small, draws are the resampled scores. What all systems have in common, such as hard documents,
     cancels.
 
-    Args:
-        point: (k, systems) scores over the corpus, none constant.
-        resampled: (k, resamples, systems).
-        n_documents: documents resampled; the bootstrap's variance is short by (D - 1) / D.
-        rng: draws M.
+    ``point`` are scores (k, systems) over the corpus, none constant, ``resampled`` (k, resamples,
+    systems). The bootstrap's variance is short by (D - 1) / D.
     """
     k, n_systems = point.shape
     apart = point - point.mean(1, keepdims=True)
@@ -431,9 +412,8 @@ def expected_scores(
 def _root(covariance: Floats) -> Floats:
     """Symmetric square roots (…, k, k)."""
     values, vectors = np.linalg.eigh(covariance)
-    root: Floats = (vectors * np.sqrt(values.clip(min=0))[..., None, :]) @ np.swapaxes(
-        vectors, -1, -2
-    )
+    scaled = vectors * np.sqrt(values.clip(min=0))[..., None, :]
+    root: Floats = scaled @ np.swapaxes(vectors, -1, -2)
     return root
 
 

@@ -10,12 +10,7 @@ from itertools import chain, count
 import numpy as np
 from numpy.typing import NDArray
 
-from reffree.statistics.resampling import (
-    CONFIDENCE,
-    MIN_DOCUMENTS,
-    portions,
-    resampled_documents,
-)
+from reffree.statistics.resampling import CONFIDENCE, MIN_DOCUMENTS, portions, resampled_documents
 from reffree.util.arrays import Booleans, Floats, Integers, ratio
 
 SWAPS = 10_000
@@ -60,10 +55,7 @@ class _Sides:
         return _Sides(*(x[:, pairs][..., documents] for x in (self.sums, self.weights)))
 
     def differences(self, counts: Floats) -> Floats:
-        """Return the differences (n, p) when documents occur ``counts`` (n, d) times.
-
-        NaN where none of them is defined.
-        """
+        """Differences (n, p) when documents occur ``counts`` (n, d) times; NaN without any."""
         a, b = ratio(counts @ self.sums.swapaxes(1, 2), counts @ self.weights.swapaxes(1, 2))
         difference: Floats = a - b
         return difference
@@ -77,10 +69,9 @@ class _Sides:
         return np.abs(both.differences(np.hstack([1.0 - swaps, swaps])))
 
     def scales(self) -> tuple[Floats, Floats]:
-        """Return the size of the values (p,), and the spread (p,) of differences over all swaps.
+        """Size of the values (p,), and standard deviation (p,) of differences over all swaps.
 
-        The spread is the standard deviation, to first order; exactly where both systems weigh a
-        document alike. No swap changes it.
+        To first order; exactly where both systems weigh a document alike.
         """
         weight = self.weights.sum(2)  # (2, p)
         mean = self.sums.sum((0, 2)) / weight.sum(0)
@@ -90,10 +81,7 @@ class _Sides:
 
 
 def paired_tests(
-    values: Floats,
-    weights: Floats,
-    pairs: Sequence[tuple[int, int]],
-    rng: np.random.Generator,
+    values: Floats, weights: Floats, pairs: Sequence[tuple[int, int]], rng: np.random.Generator
 ) -> list[PairedTest]:
     r"""Compare pairs of systems on the documents where both are defined.
 
@@ -113,25 +101,15 @@ def paired_tests(
     That one holds for all pairs of the call together, by the step-down procedure of Westfall and
     Young (1993): pairs are ordered by :math:`z = |\Delta| / \sigma`, and a pair's p is the share of
     swaps, the same documents for all pairs, in which the largest :math:`z^*` of it and of those
-    behind it is at least its :math:`z`; at least that of the pair before it, and its own p. Why so:
+    behind it is at least its :math:`z`; at least that of the pair before it, and its own p. With
+    :math:`\sigma` the standard deviation of :math:`\Delta^*`, a pair of systems that scatter does
+    not set the mark for all; Student's t would change with the swaps, and a pair with five common
+    documents would hide all others. The chance of any false difference is at most the level,
+    whichever pairs do differ: exactly where differences on a document are as likely with all signs
+    turned, else in the limit of many documents.
 
-    * There is no factor to multiply by: 10,000 swaps are enough for any number of pairs, and pairs
-      that move together, as those of one system do, cost little.
-    * :math:`\sigma` is the standard deviation of :math:`\Delta^*`, so that a pair of systems that
-      scatter does not set the mark for all. Swaps do not change it. Student's t would: a pair with
-      five common documents is infinitely far apart in one swap of 16, and would hide all others.
-      Its :math:`z^*` is :math:`\sqrt 5` at most. The smallest p over pairs, instead of the largest
-      z, would need about as many swaps as Holm's correction.
-    * The chance of any false difference is at most the level, whichever pairs do differ: swaps say
-      of pairs without a difference what they say without the others. Exactly so where their
-      differences on a document are as likely with all signs turned; else, as for differences of
-      skewed values, in the limit of many documents (the sums' covariances are the right ones).
-
-    Args:
-        values: (systems, documents), NaN where undefined.
-        weights: of the same shape; a document that weighs 0 is undefined.
-        pairs: indices of systems, first and second.
-        rng: draws the resamples and the swaps.
+    ``values`` are (systems, documents), NaN where undefined, and so are ``weights``; a document
+    that weighs 0 is undefined.
     """
     if not pairs:
         return []
@@ -210,12 +188,8 @@ def _intervals(
     kept = sides.subset(is_enough, EVERY)
     counts = resampled_documents(sides.sums.shape[2], rng)
     at_once = min(ROWS_AT_ONCE, DRAWN_AT_ONCE // counts.shape[1])
-    drawn = np.concatenate(
-        [
-            kept.differences(counts[rows].astype(np.float64))
-            for rows in portions(len(counts), at_once)
-        ]
-    )  # (resamples, p)
+    parts = [counts[rows].astype(np.float64) for rows in portions(len(counts), at_once)]
+    drawn = np.concatenate([kept.differences(part) for part in parts])  # (resamples, p)
     if is_enough.any():
         tail = (1 - CONFIDENCE) / 2
         quantile = np.nanquantile if np.isnan(drawn).any() else np.quantile  # the first is slow

@@ -51,11 +51,7 @@ def portions(n_rows: int, at_once: int) -> list[slice]:
 
 
 class DocumentBootstrap:
-    """The same resamples of a corpus's documents for every system and metric.
-
-    Percentile intervals, each of which holds its estimate (`percentiles`); seeded, so the same
-    corpus and seed give the same interval.
-    """
+    """The same resamples of a corpus's documents for every system and metric: `percentiles`."""
 
     def __init__(
         self, n_documents: int, rng: np.random.Generator, resamples: int = RESAMPLES
@@ -73,9 +69,7 @@ class DocumentBootstrap:
         is_defined = ~np.isnan(values)
         weight = np.where(is_defined, 1.0 if weights is None else weights, 0.0)
         counts = np.stack([np.where(is_defined, values, 0.0) * weight, weight], axis=1)
-        return self.pooled_interval(
-            mean, counts, is_defined, lambda sums: ratio(sums[:, 0], sums[:, 1])
-        )
+        return self.pooled_interval(mean, counts, is_defined, lambda x: ratio(x[:, 0], x[:, 1]))
 
     def median_interval(self, median: float | None, values: Floats) -> tuple[float, float] | None:
         """95 % interval of the median over documents of ``values``, NaN left out; as `interval`."""
@@ -97,14 +91,10 @@ class DocumentBootstrap:
         """
         if value is None or defined.sum() < MIN_DOCUMENTS:
             return None
-        values = measure(self._sums(counts))
+        rows = portions(len(self._counts), RESAMPLED_AT_ONCE // len(counts))
+        values = measure(np.concatenate([self._counts[some] @ counts for some in rows]))
         values = values[~np.isnan(values)]
         return percentiles(value, values) if len(values) else None
-
-    def _sums(self, values: Floats) -> Floats:
-        """Sums of ``values`` (documents, …) over each resample."""
-        rows = portions(len(self._counts), RESAMPLED_AT_ONCE // len(values))
-        return np.concatenate([self._counts[some] @ values for some in rows])
 
 
 def medians(values: Floats, counts: Counts | Floats) -> Floats:
@@ -137,11 +127,7 @@ def medians(values: Floats, counts: Counts | Floats) -> Floats:
 
 
 def percentiles(value: float, resampled: Floats) -> tuple[float, float]:
-    """Ends of the middle 95 % of resampled values (r,), none NaN, and of the value itself.
-
-    An interval holds its estimate: where resampling moves a statistic past it, the interval
-    reaches as far as the estimate.
-    """
+    """Ends of the middle 95 % of resampled values (r,), none NaN, and of the value itself."""
     tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(resampled, [tail, 1 - tail])
     return min(value, float(low)), max(value, float(high))

@@ -63,22 +63,13 @@ def permutation_test(
 
     ``both`` (PERM-BOTH): a coin for every document as well; cells of drawn systems are swapped,
     then those of drawn documents, so a cell changes sides where exactly one of its coins says so.
-    This holds its level only where the metrics differ by nothing but noise that is independent
-    from document to document. Where one of them favours certain systems throughout, as metrics
-    do, swapping documents averages that away and far too many differences become significant
-    (``benchmarks/interval_coverage.py``); it is here for comparison with published figures.
+    Where one of the metrics favours certain systems throughout, as metrics do, that is averaged
+    away and far too many differences become significant (``benchmarks/interval_coverage.py``); it
+    is here for comparison with published figures.
 
-    Cells that only one of the two metrics has are left out of both, and systems without any cell
-    or gold score left.
-
-    Args:
-        first: contributions (systems, documents) of the one metric, NaN where undefined.
-        second: those of the other.
-        gold: scores (systems,) of the gold metric.
-        coefficient: which correlation.
-        rng: draws the coins.
-        swap: what is swapped.
-        permutations: how many.
+    ``first`` and ``second`` are contributions (systems, documents), NaN where undefined, ``gold``
+    scores (systems,). Cells that only one of the two metrics has are left out of both, and systems
+    without any cell or gold score left.
     """
     is_cell = ~np.isnan(first) & ~np.isnan(second)
     left_out = int((np.isnan(first) != np.isnan(second)).sum())
@@ -95,9 +86,8 @@ def permutation_test(
 
     observed = float(difference(gap.sum(1)[None])[0])
     if np.isnan(observed):
-        return PermutationTest(
-            None, None, None, permutations, 0, n_systems, left_out, "a correlation is undefined"
-        )
+        reason = "a correlation is undefined"
+        return PermutationTest(None, None, None, permutations, 0, n_systems, left_out, reason)
     widened = np.sqrt(n_systems / (n_systems - 1)) * gap.sum(1)
     drawn = []
     for rows in portions(permutations, SWAPPED_AT_ONCE // max(n_documents, n_systems)):

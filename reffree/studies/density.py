@@ -22,7 +22,7 @@ from reffree.evaluate.result import Result, Table, columns, estimate
 from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import ScoreSettings
 from reffree.evaluate.signature import Signature
-from reffree.metrics.gold.failure_modes import Thresholds, failure_mode
+from reffree.metrics.gold.granularity import Thresholds, failure_mode
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.gap_scores import (
     CHANCE,

@@ -12,7 +12,7 @@ import reffree
 from reffree.data.corpus import Corpus, Document
 from reffree.evaluate.signature import _words
 from reffree.evaluate.table import CorpusScore, ScoreTable, SystemScores
-from reffree.metrics.gold.cohesion import FUNCTION_WORDS
+from reffree.metrics.gold.sed import FUNCTION_WORDS
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.util.errors import InputError, OptionError, UnknownNameError
 from tests.oracles.reference_free import document_score

@@ -23,9 +23,7 @@ NAN = float("nan")
 METRICS = ["arp_pair", "silhouette", "segrefree", "pk", "bed", "winpr", "bor", "f1"]
 
 awkward = st.one_of(
-    st.sampled_from([0.0, 0.1, 0.5, 1.0, -1e9, 1e-12]),
-    st.floats(-1e6, 1e6),
-    st.just(NAN),
+    st.sampled_from([0.0, 0.1, 0.5, 1.0, -1e9, 1e-12]), st.floats(-1e6, 1e6), st.just(NAN)
 )
 weights = st.sampled_from([1e-9, 0.1, 1.0, 3.0, 1e9])
 

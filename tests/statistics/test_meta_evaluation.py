@@ -13,10 +13,7 @@ from numpy.testing import assert_allclose
 
 from reffree.statistics.coefficients import COEFFICIENTS, correlation
 from reffree.statistics.losses import MeanOverDocuments
-from reffree.statistics.meta_evaluation import (
-    CORPUS_MEASURES,
-    DOCUMENT_MEASURES,
-)
+from reffree.statistics.meta_evaluation import CORPUS_MEASURES, DOCUMENT_MEASURES
 from reffree.statistics.resampling import resampled_documents
 from reffree.statistics.significance import permutation_test
 from reffree.util.errors import InputError, OptionError, UnknownNameError

@@ -8,11 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from reffree.statistics.resampling import (
-    centred,
-    percentile_interval,
-    symmetric,
-)
+from reffree.statistics.resampling import centred, percentile_interval, symmetric
 from tests.properties import examples
 from tests.statistics.helpers import NAN
 

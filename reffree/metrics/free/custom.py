@@ -21,8 +21,9 @@ import numpy as np
 from reffree.metrics.free.pooling import Pooled
 from reffree.metrics.free.result import Orientation
 from reffree.metrics.registry import FREE_METRICS, METRICS
+from reffree.statistics.losses import Direction
 from reffree.util.arrays import Floats
-from reffree.util.errors import InputError, OptionError, Place, first_line, shorten
+from reffree.util.errors import InputError, OptionError, Place, first_line, mistake, shorten
 
 Score = Callable[[Floats, Floats | None, Floats | None], float | None]
 """From the vectors of a segment, of the previous and of the next one to the segment's score."""
@@ -70,20 +71,17 @@ class CustomMetric(Pooled):
             value = type(self).score(part(i), before, after)
             number = math.nan if value is None else float(value)
         except Exception as error:
-            raise self._refusal(f"{type(error).__name__} ({first_line(error)})", i, document) from (
-                error
-            )
+            said = f"{type(error).__name__} ({first_line(error)})"
+            raise self._refusal(said, i, document) from error
         if math.isinf(number):
             raise self._refusal("an infinite score", i, document)
         return number
 
     def _refusal(self, found: str, i: int, document: str) -> InputError:
-        return InputError(
-            f"{found} from the metric {self.name!r} for segment {i + 1}",
-            expected="a number, or None where there is no score",
-            remedy="correct the function that was registered",
-            place=Place(document=document),
-        )
+        found = f"{found} from the metric {self.name!r} for segment {i + 1}"
+        expected = "a number, or None where there is no score"
+        remedy = "correct the function that was registered"
+        return mistake(Place(document=document), found, expected, remedy)
 
 
 def register_metric(
@@ -128,18 +126,12 @@ def register_metric(
             expected="a function of a segment's vectors and those of its neighbours",
             remedy="write def score(segment, before, after): return …",
         )
-    slope = -1.0 if higher_is_better else 1.0
+    direction: Direction
+    slope, direction = (-1.0, "higher") if higher_is_better else (1.0, "lower")
     own: dict[str, Any] = {
         "__module__": __name__,
         "name": name,
-        "orientation": Orientation(
-            offset=0.0,
-            slope=slope,
-            neutral=neutral,
-            worst=worst,
-            in_own_unit=True,
-            direction="higher" if higher_is_better else "lower",
-        ),
+        "orientation": Orientation(0.0, slope, neutral, worst, True, direction),
         "code": _code(score, (higher_is_better, neutral, worst)),
         "score": staticmethod(score),
     }

@@ -9,9 +9,9 @@ machines and devices, scores agree within `TOLERANCE`. Torch is imported for oth
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,13 +19,13 @@ from reffree.data.masses import Hypotheses, MadeMasses, Masses, hypothesis_width
 from reffree.metrics.free.custom import CustomMetric, registered
 from reffree.metrics.free.evidence import Reading
 from reffree.metrics.free.expected import Expected, score_expected
-from reffree.metrics.free.inputs import Given, check_finite, check_matrix, is_tensor
+from reffree.metrics.free.inputs import Given, check_finite, check_matrix
 from reffree.metrics.free.pooling import Pooled, document_pool, pool_segments
 from reffree.metrics.free.result import FreeMetric, RawScores, Rule, Unsegmented, check_unsegmented
 from reffree.metrics.names import COMPILED
 from reffree.metrics.registry import WITHOUT_SEARCH, parse_metrics, spelling
-from reffree.util.arrays import Floats
-from reffree.util.errors import InputError, Place, counted
+from reffree.util.arrays import Booleans, Floats
+from reffree.util.errors import Place, counted, mistake
 
 if TYPE_CHECKING:
     import torch
@@ -96,20 +96,16 @@ def score_document(
     import torch
 
     given = WITHOUT_SEARCH if metrics is None else metrics
+    asked = given if isinstance(given, str) else tuple(given)
+    document = check_matrix(embeddings, "0")
     scores = score_documents(
-        [embeddings],
+        [document],
         [hypotheses],
-        _parse(
-            given if isinstance(given, str) else tuple(given),
-            seed,
-            frozenset(registered().items()),
-        ),
+        _parse(asked, seed, frozenset(registered().items())),
         unsegmented=unsegmented,
         memory=memory,
     )
-    device: Any = "cpu"
-    if is_tensor(embeddings) and embeddings.device.type not in COMPILED_DEVICES:  # type: ignore[union-attr]
-        device = embeddings.device
+    device = document.device
     return {name: torch.as_tensor(raw.documents, device=device) for name, (raw,) in scores.items()}
 
 
@@ -153,23 +149,22 @@ def score_documents(
     check_unsegmented(unsegmented)
     labels = names or [str(i) for i in range(len(embeddings))]
     documents = [check_matrix(x, name) for x, name in zip(embeddings, labels, strict=True)]
-    task = Task(documents, hypotheses, labels, unsegmented, keep_segments, memory)
-    for metric in metrics:
-        task.results[spelling(metric)] = {}
+    results: Results = {spelling(metric): {} for metric in metrics}
+    task = Task(documents, hypotheses, labels, unsegmented, keep_segments, memory, results)
     expected = [m for m in metrics if isinstance(m, Expected)]
     custom = [m for m in metrics if isinstance(m, CustomMetric)]
     others = [m for m in metrics if not isinstance(m, Expected | CustomMetric)]
-    for i in range(len(documents)) if expected else []:
-        reading = Reading() if readings is None else readings[i]
-        tell = _keep_quiet if custom or others else progress
-        task.score_expected(i, reading, expected, keep_spread=keep_spread, progress=tell)
-    for i in range(len(documents)) if custom else []:
-        task.score_custom(i, custom)
-        if not others:
-            progress(len(hypotheses[i]))
+    for i in range(len(documents)):
+        if expected:
+            reading = Reading() if readings is None else readings[i]
+            tell = _keep_quiet if custom or others else progress
+            task.score_expected(i, reading, expected, keep_spread, tell)
+        if custom:
+            task.score_custom(i, custom)
+            (_keep_quiet if others else progress)(len(hypotheses[i]))
     if others:
         task.score_pairs(others, device, progress)
-    return {name: [found[i] for i in range(len(documents))] for name, found in task.results.items()}
+    return {name: [found[i] for i in range(len(documents))] for name, found in results.items()}
 
 
 def _keep_quiet(done: int) -> None:
@@ -186,16 +181,14 @@ class Task:
     unsegmented: Unsegmented
     keep_segments: bool
     limit: int | None
-    results: Results = field(default_factory=dict)  # filled as documents are scored
+    results: Results  # filled as documents are scored
 
     @cached_property
     def memory(self) -> int:
         """Bytes of the host to stay within."""
-        if self.limit:
-            return self.limit
         import psutil
 
-        return int(psutil.virtual_memory().available // 4)
+        return self.limit or int(psutil.virtual_memory().available // 4)
 
     def masses(self, i: int, start: int, stop: int) -> Masses:
         """Lay out some of a document's hypotheses."""
@@ -203,10 +196,7 @@ class Task:
         return mass_matrix(part, len(self.documents[i]), self.names[i], first=start)
 
     def score_pairs(
-        self,
-        metrics: Sequence[FreeMetric],
-        device: torch.device | str | None,
-        progress: Progress,
+        self, metrics: Sequence[FreeMetric], device: torch.device | str | None, progress: Progress
     ) -> None:
         """Score all documents by metrics made of pair sums."""
         compiled = [metric for metric in metrics if _column(metric) is not None]
@@ -219,18 +209,13 @@ class Task:
                 continue
             self.score_compiled(i, compiled, _keep_quiet if others else progress)
             if others:
-                self.score_torch("cpu", [i], others, [], progress)
+                self.score_torch("cpu", [i], others, progress)
         for where, there in by_device.items():
-            for i in self.score_torch(where, there, metrics, compiled, progress):
-                self.score_compiled(i, compiled, progress)
+            for i in self.score_torch(where, there, metrics, progress):
+                self.score_compiled(i, metrics, progress)
 
     def score_torch(
-        self,
-        where: str,
-        chosen: list[int],
-        metrics: Sequence[FreeMetric],
-        compiled: Sequence[FreeMetric],
-        progress: Progress,
+        self, where: str, chosen: list[int], metrics: Sequence[FreeMetric], progress: Progress
     ) -> list[int]:
         """Score documents by torch; returns those that have no place on the device.
 
@@ -238,7 +223,7 @@ class Task:
         """
         import torch
 
-        from reffree.metrics.free.batches import TorchTask
+        from reffree.metrics.free.on_devices import TorchTask
 
         left = set(chosen)
         for batch, scored in TorchTask(torch.device(where), self, metrics).score(chosen):
@@ -246,14 +231,12 @@ class Task:
                 self.results[name] |= zip(batch, found, strict=True)
             progress(sum(len(self.hypotheses[i]) for i in batch))
             left -= set(batch)
-        for i in sorted(left) if len(compiled) < len(metrics) else []:
-            raise InputError(
-                f"{counted(len(self.documents[i]), 'unit')} that have no place in the memory of "
-                f"{where}",
-                expected="a device with more free memory",
-                remedy="end other programs that use it, or score with --device cpu",
-                place=Place(document=self.names[i]),
-            )
+        if left and None in map(_column, metrics):
+            i, expected = min(left), "a device with more free memory"
+            units = counted(len(self.documents[i]), "unit")
+            remedy = "end other programs that use it, or score with --device cpu"
+            said = f"{units} that have no place in the memory of {where}"
+            raise mistake(Place(document=self.names[i]), said, expected, remedy)
         return sorted(left)
 
     def score_compiled(self, i: int, metrics: Sequence[FreeMetric], progress: Progress) -> None:
@@ -263,19 +246,19 @@ class Task:
         document = CompiledDocument(self.documents[i], self.names[i])
         parts = [partial(self.masses, i, start, stop) for start, stop in self._steps(i)]
         needs_segments = any(isinstance(m, Pooled) and m.pool_n != "mean" for m in metrics)
-        rules: dict[Rule, None] = dict.fromkeys(getattr(m, "rule", "released") for m in metrics)
-        for rule in rules:
+        by_rule: dict[Rule, list[FreeMetric]] = {}
+        for metric in metrics:
+            by_rule.setdefault(getattr(metric, "rule", "released"), []).append(metric)
+        for rule, ruled in by_rule.items():
             scores = document.score_all(
                 parts,
                 lambda: self.memory // 2,
-                progress if rule == [*rules][-1] else _keep_quiet,
+                progress if rule == [*by_rule][-1] else _keep_quiet,
                 keep_segments=self.keep_segments or needs_segments,
                 rule=rule,
             )
             is_single = scores.n_segments == 1
-            for metric in metrics:
-                if getattr(metric, "rule", "released") != rule:
-                    continue
+            for metric in ruled:
                 column = _column(metric)
                 segments = scores.segments[:, column]
                 raw = self._pool(i, metric, segments, scores.raw[:, column])
@@ -302,7 +285,6 @@ class Task:
         i: int,
         reading: Reading,
         metrics: Sequence[Expected],
-        *,
         keep_spread: bool,
         progress: Progress,
     ) -> None:
@@ -339,12 +321,7 @@ class Task:
         return pool_segments(segments, masses, metric.pool_n)
 
     def _finish(
-        self,
-        i: int,
-        metric: FreeMetric,
-        raw: Floats,
-        segments: Floats,
-        is_single: np.ndarray[Any, Any] | bool = False,
+        self, i: int, metric: FreeMetric, raw: Floats, segments: Floats, is_single: Booleans
     ) -> RawScores:
         """Score hypotheses without a boundary by the policy, and weigh the document."""
         raw = np.where(is_single, metric.orientation.unsegmented(self.unsegmented), raw)
@@ -357,5 +334,5 @@ class Task:
 def _column(metric: FreeMetric) -> int | None:
     """Place of a metric, whatever its poolings and rule, in the compiled loop; None without one."""
     usual: Mapping[str, str] = {"pool_n": "mean", "pool_d": "mean", "rule": "released"}
-    plain = replace(metric, **{k: v for k, v in usual.items() if hasattr(metric, k)})
-    return COMPILED.index(spelling(plain)) if spelling(plain) in COMPILED else None
+    plain = spelling(replace(metric, **{k: v for k, v in usual.items() if hasattr(metric, k)}))
+    return COMPILED.index(plain) if plain in COMPILED else None

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reffree.util import arrays
-from reffree.util.errors import InputError, Place, first_line
+from reffree.util.errors import Place, first_line, mistake
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -43,20 +43,18 @@ class Given(NamedTuple):
 
     def on_host(self) -> NDArray[np.generic]:
         """Return the vectors as a NumPy array; waits for a device that has them."""
-        if isinstance(self.vectors, np.ndarray):
-            return self.vectors
-        return _as_array(self.vectors)
+        return self.vectors if isinstance(self.vectors, np.ndarray) else _as_array(self.vectors)
 
     def as_tensor(self) -> Tensor:
         """Return the vectors as a tensor, of the same type wherever they are."""
-        if not isinstance(self.vectors, np.ndarray):
-            tensor: Tensor = self.vectors
-            return tensor
         import torch
 
-        x = self.vectors
-        found = torch.from_numpy(x if x.flags.writeable else x.copy())
-        return found.to(torch.bfloat16) if self.dtype == "bfloat16" else found
+        x: Any = self.vectors
+        if isinstance(x, np.ndarray):
+            x = torch.from_numpy(x if x.flags.writeable else x.copy())
+            x = x.to(torch.bfloat16) if self.dtype == "bfloat16" else x
+        tensor: Tensor = x
+        return tensor
 
 
 def rounding_of(dtype: str) -> float:
@@ -79,7 +77,9 @@ def check_matrix(embeddings: Array | Given, name: str) -> Given:
     """Refuse anything but a matrix of real numbers."""
     if isinstance(embeddings, Given):
         return embeddings
-    if is_tensor(embeddings):
+    place, stack = Place(document=name), "stack the units' vectors"
+    torch = sys.modules.get("torch")  # not imported to find out
+    if torch is not None and isinstance(embeddings, torch.Tensor):
         x: Any = embeddings
         dtype, kind = str(x.dtype).removeprefix("torch."), "c" if x.is_complex() else "f"
     else:
@@ -88,37 +88,20 @@ def check_matrix(embeddings: Array | Given, name: str) -> Given:
             if x.dtype.kind not in "fiubc":
                 x = x.astype(np.float64)
         except (ValueError, TypeError) as error:
-            raise InputError(
-                f"embeddings that are no matrix ({first_line(error)})",
-                expected="a matrix of numbers with one row per unit",
-                remedy="stack the units' vectors",
-                place=Place(document=name),
-            ) from None
+            found = f"embeddings that are no matrix ({first_line(error)})"
+            expected = "a matrix of numbers with one row per unit"
+            raise mistake(place, found, expected, stack) from None
         x = np.ascontiguousarray(x, dtype=x.dtype.newbyteorder("="))
         dtype, kind = x.dtype.name, x.dtype.kind
     if x.ndim != 2 or 0 in x.shape:
-        raise InputError(
-            f"embeddings of shape {tuple(x.shape)}",
-            expected="a matrix with one row per unit and at least one column",
-            remedy="stack the units' vectors",
-            place=Place(document=name),
-        )
+        expected = "a matrix with one row per unit and at least one column"
+        raise mistake(place, f"embeddings of shape {tuple(x.shape)}", expected, stack)
     if kind == "c":
-        raise InputError(
-            f"embeddings of type {dtype}",
-            expected="real numbers",
-            remedy="convert them to float32",
-            place=Place(document=name),
-        )
+        found = f"embeddings of type {dtype}"
+        raise mistake(place, found, "real numbers", "convert them to float32")
     if not isinstance(x, np.ndarray) and (x.device.type == "cpu" or x.is_mps):
         x = _as_array(x)  # Metal has no float64
     return Given(x, dtype)
-
-
-def is_tensor(given: object) -> bool:
-    """Whether this is a tensor; torch is not imported to find out."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(given, torch.Tensor)
 
 
 def check_finite(given: Given, name: str) -> None:
@@ -131,7 +114,6 @@ def check_finite(given: Given, name: str) -> None:
 def _as_array(tensor: Tensor) -> NDArray[np.generic]:
     """Bring a tensor to the host as NumPy, which has no bfloat16."""
     known = tensor.detach().cpu()
-    array: NDArray[np.generic] = (
-        known.float() if "bfloat16" in str(known.dtype) else known
-    ).numpy()
+    array: NDArray[np.generic]
+    array = (known.float() if "bfloat16" in str(known.dtype) else known).numpy()
     return array

@@ -14,9 +14,7 @@ denominators: documents count by what there is to gain.
 With ``sizes=characters`` chance is what as many segments of the same sizes in characters get that
 know nothing of the text: in random order, cut at these sizes from a random place on, the text's
 start following on its end, and moved to the nearest units. So chunkers are held against others of
-their size. Where long units (code) and short ones (headings) take turns, even cuts at every
-thousandth character have few units where units are long, which can be told from a random order of
-numbers of units (placement .2 on manuals), though not from other cuts of that size (0).
+their size, also where long units (code) and short ones (headings) take turns.
 
 *How many.* ``granularity`` is the number of segments by the number that the text suggests, 2 for
 twice as many; a corpus's is the geometric mean.
@@ -25,7 +23,7 @@ twice as many; a corpus's is the geometric mean.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Annotated, ClassVar, Literal
@@ -36,12 +34,12 @@ from reffree.data.masses import Masses
 from reffree.metrics.free.expected import Expected, Source
 from reffree.metrics.free.pooling import Pool
 from reffree.metrics.free.posterior import Posterior, PosteriorFacts
-from reffree.metrics.free.result import UNUSUAL, Orientation
+from reffree.metrics.free.result import UNUSUAL, FreeMetric, Orientation
 from reffree.metrics.gold.metric import GoldMetric
 from reffree.metrics.gold.windows import Pk
 from reffree.util.arrays import Floats, Integers
 from reffree.util.bounds import Bounds
-from reffree.util.errors import InputError
+from reffree.util.errors import mistake
 from reffree.util.seeds import rng_for
 
 LEAST_ROOM = 1e-9
@@ -67,6 +65,7 @@ class Placement(Expected):
         offset=1.0, slope=-1.0, neutral=None, worst=None, in_own_unit=True, direction="higher"
     )
     undefined: ClassVar[str] = "no room between chance and the best"
+    gold: ClassVar[type[GoldMetric]] = Pk
 
     length: float | None = field(default=None, metadata={"option": False})  # it is its own
     draws: Annotated[int, Bounds(1, 10_000)] = 100
@@ -77,10 +76,6 @@ class Placement(Expected):
     def aggregation(self) -> str:
         """How documents become the corpus's score."""
         return "by-room(documents)"
-
-    def gold_metric(self, window: int) -> GoldMetric:
-        """Return Pk, whose expectation it is made of."""
-        return Pk(k=window)
 
     def spread(self, posterior: Posterior, masses: Masses) -> Floats:
         """Return NaN: it has none."""
@@ -161,11 +156,11 @@ def gauss_rule(count: int) -> tuple[Floats, Floats]:
 def unit_starts(units: Sequence[str] | None) -> Integers:
     """Return the first character of every unit, and the end of the last, (n + 1,)."""
     if units is None:
-        raise InputError(
+        found, remedy = (
             "vectors without text for sizes=characters",
-            expected="the text of the units",
-            remedy="score a corpus, or leave sizes out",
+            "score a corpus, or leave sizes out",
         )
+        raise mistake(None, found, "the text of the units", remedy)
     return np.cumsum([0, *(len(unit) + 1 for unit in units)])
 
 
@@ -199,6 +194,7 @@ class Granularity(Expected):
         offset=0.0, slope=1.0, neutral=None, worst=None, direction="toward_1"
     )
     reads_order: ClassVar[bool] = False
+    gold: ClassVar[type[GoldMetric]] = Pk
 
     draws: int = field(default=200, metadata={"option": False})  # it draws none
     pool_d: Pool = field(default="mean", metadata={"option": False})
@@ -208,10 +204,6 @@ class Granularity(Expected):
     def aggregation(self) -> str:
         """How documents become the corpus's score."""
         return "geometric-mean(documents)"
-
-    def gold_metric(self, window: int) -> GoldMetric:
-        """Return Pk, from whose posterior the suggested number is."""
-        return Pk(k=window)
 
     def scores(self, posterior: Posterior, masses: Masses) -> Floats:
         """Logarithm of the factor of each hypothesis; NaN where nothing is suggested."""
@@ -250,3 +242,45 @@ def allowed_segments(posterior: Posterior) -> tuple[float, float]:
     below = np.concatenate([[0.0], np.cumsum(posterior.weights)])
     low, high = np.exp(np.interp([(1 - ALLOWED) / 2, (1 + ALLOWED) / 2], below, edges))
     return float(low), float(high)
+
+
+@dataclass(frozen=True, slots=True)
+class Excess(Placement):
+    r"""Whether a system agrees with the vectors more than with what else speaks of boundaries.
+
+    A segmenter that looks for what vectors see is placed far better by them than by words and cues;
+    an annotator, and gold with mistakes, by all about alike. With :math:`p_v` the placement by
+    vectors alone and :math:`p_o` that by words and cues,
+
+    .. math:: excess(h) = p_v(h) - p_o(h)
+
+    both with the window of the number of segments that all sources suggest; from -1 to 1 and
+    beyond. A document counts :math:`r_v r_o / (r_v + r_o)`, with r the expected Pk between chance
+    and the best: little where either says little. It is a finding and not a score: no metric of its
+    own, it is what a verdict says of a system.
+    """
+
+    name: ClassVar[str] = "excess"
+    undefined: ClassVar[str] = "vectors, or words and cues, say nothing"
+
+    def weighted_scores(self, posterior: Posterior, masses: Masses) -> tuple[Floats, Floats]:
+        """Excess of each hypothesis, NaN where undefined, and what the document counts for."""
+        vectors, others = posterior.read_by("vectors"), posterior.read_by("words", "cues")
+        if vectors is None or others is None:
+            return np.full(len(masses), np.nan), np.ones(len(masses))
+        by_vectors, v = self.gains(vectors, masses)
+        by_others, o = self.gains(others, masses)
+        defined = (v > LEAST_ROOM) & (o > LEAST_ROOM)
+        v, o = np.where(defined, v, 1.0), np.where(defined, o, 1.0)
+        excess = np.where(defined, by_vectors / v - by_others / o, np.nan)
+        return excess, np.where(defined, v * o / (v + o), 1.0)
+
+
+def watched_excess(metrics: Iterable[FreeMetric]) -> list[Excess]:
+    """Return what is looked at beside metrics: nothing, unless one of them reads all sources."""
+    for metric in metrics:
+        if not isinstance(metric, Expected) or isinstance(metric, Granularity):
+            continue
+        if metric.evidence == "all" and metric.without is None:
+            return [Excess(length=metric.length)]
+    return []

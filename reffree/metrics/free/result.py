@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from reffree.metrics.base import Metric
+from reffree.metrics.registry import Metric
 from reffree.statistics.losses import Direction
 from reffree.util.arrays import Floats
 from reffree.util.errors import OptionError
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from reffree.metrics.free.posterior import PosteriorFacts
 
 Unsegmented = Literal["neutral", "skip", "worst"]
@@ -51,10 +49,6 @@ class Orientation:
         """Return the raw score of a document without a boundary: NaN, undefined, under ``skip``."""
         value = {"neutral": self.neutral, "skip": None, "worst": self.worst}[policy]
         return math.nan if value is None else value
-
-    def shown(self, raw: float) -> float:
-        """Return what tables show: the loss, or the score in its own unit."""
-        return raw if self.in_own_unit else self.loss(raw)
 
 
 SIMILARITY = Orientation(offset=0.5, slope=-0.5, neutral=0.0, worst=-1.0)
@@ -95,7 +89,7 @@ class FreeMetric(Metric):
 
     def shown(self, raw: float) -> float:
         """Return what tables show: the loss, or the score in its own unit."""
-        return self.orientation.shown(raw)
+        return raw if self.orientation.in_own_unit else self.orientation.loss(raw)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,15 +106,7 @@ class RawScores:
 
     def on_host(self) -> RawScores:
         """Return the same as NumPy arrays; waits for a device that has them."""
-        return replace(
-            self,
-            documents=to_host(self.documents),
-            weights=to_host(self.weights),
-            left_out=to_host(self.left_out),
-            segments=to_host(self.segments),
-        )
-
-
-def to_host(array: Floats | Tensor) -> Floats:
-    """Return a tensor's values as a NumPy array."""
-    return array if isinstance(array, np.ndarray) else cast("Floats", array.cpu().numpy())
+        names = ("documents", "weights", "left_out", "segments")
+        arrays = {name: getattr(self, name) for name in names}
+        there = {k: x.cpu().numpy() for k, x in arrays.items() if not isinstance(x, np.ndarray)}
+        return replace(self, **there)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -15,7 +15,7 @@ from reffree.metrics.gold.boundary_edits import BoundarySimilarity
 from reffree.metrics.gold.metric import count_pairs
 from reffree.metrics.gold.pairs import Pairs
 from reffree.util.arrays import Floats, Integers
-from reffree.util.errors import InputError, Place, counted
+from reffree.util.errors import Place, counted, mistake
 
 Annotations = Mapping[str, Mapping[str, Segmentation]]
 """Segmentations by document, then by annotator."""
@@ -59,18 +59,21 @@ def agreement(documents: Annotations, *, n_t: int = 2) -> Agreement:
     Annotators may differ between documents: every pair that shares a document is compared there.
     A document of fewer than two annotators is left out and counted. Undefined where nobody placed
     a boundary or everybody placed all. Departs from segeval for π of several documents: segeval
-    averages p over documents, where the paper's P_e, like κ's, divides sums (so that annotators
-    who agree completely leave no difference between π's chance and κ's).
+    averages p over documents, where the paper's P_e, like κ's, divides sums.
     """
     kept = {name: given for name, given in documents.items() if len(given) > 1}
     if not kept:
-        raise InputError(
-            "no document of two or more annotators",
-            expected="the same document segmented by at least two",
-            remedy="give every document as a mapping from annotators to their segmentations",
-        )
+        expected = "the same document segmented by at least two"
+        remedy = "give every document as a mapping from annotators to their segmentations"
+        raise mistake(None, "no document of two or more annotators", expected, remedy)
     for name, given in kept.items():
-        _check_units(name, given)
+        (first, one), *others = given.items()
+        for annotator, other in others:
+            if other.n_units != one.n_units:
+                by = f"{one.n_units} units segmented by {first!r} and {other.n_units}"
+                remedy = "check that both annotated the same version of the document"
+                place, found = Place(document=name), f"{by} by {annotator!r}"
+                raise mistake(place, found, "segmentations of the same units", remedy)
     annotators = {name: i for i, name in enumerate(sorted(set(chain(*kept.values()))))}
     who = np.array([annotators[a] for given in kept.values() for a in given])
     masses = mass_matrix([s for given in kept.values() for s in given.values()], None)
@@ -108,57 +111,37 @@ def with_central_gold(corpus: Corpus) -> Corpus:
     """Give documents with several annotators and no gold of their own the central one's.
 
     That is the annotator whose segmentation has the highest mean boundary similarity to those of
-    the others, of equal ones the first. It stands where one gold is needed: as a system, or to be
-    damaged. What gold-based metrics compare with stays all of them. A corpus that has documents
-    without any gold is returned as it is: nothing would complete it.
+    the others, of equal ones the first. What gold-based metrics compare with stays all of them. A
+    corpus that has documents without any gold is returned as it is.
     """
     several = [d for d, each in enumerate(corpus) if each.gold is None and each.golds]
     if not several or not all(document.references for document in corpus):
         return corpus
     documents = list(corpus.documents)
-    chosen = _central([tuple(documents[d].golds.values()) for d in several])
-    for d, gold in zip(several, chosen, strict=True):
-        documents[d] = replace(documents[d], gold=gold)
-    note = "gold as a system is the one of its annotators who agrees best with the others"
-    return Corpus.of_checked(
-        documents, (*corpus.notes, f"{counted(len(several), 'document')}: {note}.")
-    )
-
-
-def _central(documents: Sequence[tuple[Segmentation, ...]]) -> list[Segmentation]:
-    """Choose, of every document's segmentations, the one most similar to the others."""
-    sizes = [len(given) for given in documents]
-    masses = mass_matrix([each for given in documents for each in given], None)
-    left, right = _pairs_within(sizes)
+    given = [tuple(documents[d].golds.values()) for d in several]
+    masses = mass_matrix([*chain(*given)], None)
+    left, right = _pairs_within([*map(len, given)])
     total = np.zeros(len(masses))
     if len(left):
         metric = BoundarySimilarity()
         similarity = metric.value(count_pairs(metric, Pairs(masses[left], masses[right])))
         np.add.at(total, left, similarity)
         np.add.at(total, right, similarity)
-    parts = np.split(np.round(total, 9), np.cumsum(sizes)[:-1])  # sums in another order tie
-    return [given[int(np.argmax(x))] for given, x in zip(documents, parts, strict=True)]
-
-
-def _check_units(document: str, given: Mapping[str, Segmentation]) -> None:
-    (first, one), *others = given.items()
-    for annotator, other in others:
-        if other.n_units != one.n_units:
-            raise InputError(
-                f"{one.n_units} units segmented by {first!r} and {other.n_units} by {annotator!r}",
-                expected="segmentations of the same units",
-                remedy="check that both annotated the same version of the document",
-                place=Place(document=document),
-            )
+    # Rounded, as sums in another order tie.
+    parts = np.split(np.round(total, 9), np.cumsum([*map(len, given)])[:-1])
+    for d, golds, each in zip(several, given, parts, strict=True):
+        documents[d] = replace(documents[d], gold=golds[int(np.argmax(each))])
+    note = "gold as a system is the one of its annotators who agrees best with the others"
+    return Corpus.of_checked(
+        documents, (*corpus.notes, f"{counted(len(several), 'document')}: {note}.")
+    )
 
 
 def _pairs_within(sizes: list[int]) -> tuple[Integers, Integers]:
     """Every two rows of the same document, where rows stand document by document."""
     starts = np.cumsum([0, *sizes[:-1]])
-    pairs = [
-        start + np.stack(np.triu_indices(n, 1)) for start, n in zip(starts, sizes, strict=True)
-    ]
-    left, right = np.concatenate(pairs, axis=1)
+    within = (np.stack(np.triu_indices(n, 1)) for n in sizes)
+    left, right = np.concatenate([a + b for a, b in zip(starts, within, strict=True)], axis=1)
     return left, right
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby, pairwise
 from operator import itemgetter
@@ -16,7 +16,7 @@ from reffree.metrics.gold.metric import GoldMetric
 from reffree.metrics.gold.pairs import Pairs, is_single
 from reffree.util.arrays import Floats
 from reffree.util.compiling import njit
-from reffree.util.errors import InputError
+from reffree.util.errors import mistake
 
 Measure = Callable[[range, range], float]
 """Of two segments, each the range of its units; source first, then target."""
@@ -51,16 +51,11 @@ class Alignment(GoldMetric):
 class Edge:
     """Two overlapping segments, at least one of which is the other's closest."""
 
-    hypothesis: int
-    """Place of the segment among those of the hypothesis, from 0."""
-    reference: int
-    """Place of the segment among those of the reference, from 0."""
-    from_hypothesis: float | None
-    """Closeness of the hypothesis' segment to the other, None where it is closer to a third."""
-    from_reference: float | None
-    """Closeness of the reference's segment to the other, None where it is closer to a third."""
-    weight: float
-    """How well the two match."""
+    hypothesis: int  # place of the segment among those of the hypothesis, from 0
+    reference: int  # likewise
+    from_hypothesis: float | None  # its closeness to the other, None where it is closer to a third
+    from_reference: float | None  # likewise
+    weight: float  # how well the two match
 
 
 def intersect_ratio(source: range, target: range) -> float:
@@ -103,14 +98,19 @@ def align(
     1 2 1.0 1.0
     """
     if not (is_single(hypothesis) and is_single(reference)):
-        raise InputError(
-            "several segmentations",
-            expected="one hypothesis and one reference",
-            remedy="align one pair at a time",
-        )
+        expected, remedy = "one hypothesis and one reference", "align one pair at a time"
+        raise mistake(None, "several segmentations", expected, remedy)
     pair = Pairs.of(hypothesis, reference)
-    h_segments, r_segments = _segments(pair.hypothesis), _segments(pair.reference)
-    overlaps = list(_overlaps(h_segments, r_segments))
+    h_segments, r_segments = (
+        [range(*span) for span in pairwise(accumulate(masses[0].tolist(), initial=0))]
+        for masses in (pair.hypothesis, pair.reference)
+    )
+    overlaps, h, r = [], 0, 0
+    while h < len(h_segments) and r < len(r_segments):
+        overlaps.append((h, r))
+        h_stop, r_stop = h_segments[h].stop, r_segments[r].stop
+        h += h_stop <= r_stop
+        r += r_stop <= h_stop
     h_closest = _closest(h_segments, r_segments, overlaps, closeness)
     r_closest = _closest(r_segments, h_segments, [(r, h) for h, r in overlaps], closeness)
     edges = []
@@ -124,22 +124,6 @@ def align(
         if weights:
             edges.append(Edge(h, r, from_hypothesis, from_reference, fmean(weights)))
     return tuple(edges)
-
-
-def _segments(masses: Masses) -> list[range]:
-    """Units of each segment of a single row of masses."""
-    edges = accumulate(masses[0].tolist(), initial=0)
-    return [range(start, stop) for start, stop in pairwise(edges)]
-
-
-def _overlaps(left: Sequence[range], right: Sequence[range]) -> Iterator[tuple[int, int]]:
-    """Places of the segments that overlap, from left to right."""
-    i, j = 0, 0
-    while i < len(left) and j < len(right):
-        yield i, j
-        left_stop, right_stop = left[i].stop, right[j].stop
-        i += left_stop <= right_stop
-        j += right_stop <= left_stop
 
 
 def _closest(

@@ -32,11 +32,7 @@ Costs = tuple[float, float, float]
 
 
 def cheapest_edits(pairs: Pairs, costs: Costs, reach: int) -> tuple[Integers, Floats]:
-    """Find the edits of least cost; of equally cheap ones the fewest, which have the most shifts.
-
-    Returns:
-        How many additions, deletions, shifts and matches each pair has, and what they cost.
-    """
+    """Number of each pair's cheapest edits and matches, of equal ones the fewest, and the cost."""
     pieces, cost = np.empty(len(pairs), dtype=np.int64), np.empty(len(pairs))
     pairs.each(lambda h, r, rows: _edit(h, r, costs, reach, pieces[rows], cost[rows]))
     return pieces, cost
@@ -84,7 +80,7 @@ class BoundarySimilarity(BoundaryEditDistance):
 
     def value(self, counts: Floats) -> Floats:
         """Similarity; where there is nothing to compare, both sides are alike."""
-        return np.where(counts[..., 1] > 0, ratio(counts[..., 0], counts[..., 1]), 1.0)
+        return np.where(counts[..., 1] > 0, BoundaryEditDistance.value(self, counts), 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +132,7 @@ class BedRecall(BedPrecision):
 
     name = "bed_recall"
     undefined = "the reference has no boundary"
-
-    def value(self, counts: Floats) -> Floats:
-        """Credit per boundary of the reference."""
-        return ratio(counts[..., 0], counts[..., 2])
+    divided = (0, 2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,12 @@
 """Where boundaries lie, how many there are, and how segments nest: Coen's three readings.
 
 Coen, "When F1 Fails: Granularity-Aware Evaluation for Dialogue Topic Segmentation". They are read
-together: `reffree.metrics.gold.failure_modes` names what they say.
+together: `failure_mode` names what they say.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -17,6 +18,7 @@ from reffree.metrics.gold.pairs import Pairs
 from reffree.util.arrays import Floats, Integers, ratio
 from reffree.util.bounds import Bounds
 from reffree.util.compiling import njit
+from reffree.util.errors import mistake
 
 
 def f_measure(precision: Floats, recall: Floats) -> Floats:
@@ -36,11 +38,11 @@ def overlap_counts(pairs: Pairs, pieces: Masses, wholes: Masses) -> Floats:
     return columns(overlaps, pairs.n_units)
 
 
-def count_matches(pairs: Pairs, w: int) -> Integers:
-    """Pairs of boundaries at most ``w`` apart in a maximum matching."""
+def match_counts(pairs: Pairs, w: int) -> Floats:
+    """Boundaries in a maximum matching of those at most ``w`` apart, and those of either side."""
     matched = np.zeros(len(pairs), dtype=np.int64)
     _match(pairs.hypothesis.cumsum(1), pairs.reference.cumsum(1), pairs.n_units, w, matched)
-    return matched
+    return columns(matched, *pairs.n_boundaries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ class F1(GoldMetric):
 
     def counts(self, pairs: Pairs) -> Floats:
         """Common, hypothesis and reference boundaries."""
-        return columns(count_matches(pairs, 0), *pairs.n_boundaries)
+        return match_counts(pairs, 0)
 
     def value(self, counts: Floats) -> Floats:
         """Harmonic mean of precision and recall."""
@@ -106,7 +108,7 @@ class WF1OneToOne(F1):
 
     def counts(self, pairs: Pairs) -> Floats:
         """Matched, hypothesis and reference boundaries."""
-        return columns(count_matches(pairs, self.w), *pairs.n_boundaries)
+        return match_counts(pairs, self.w)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +164,98 @@ class Coverage(GoldMetric):
         return overlap_counts(pairs, pairs.reference, pairs.hypothesis)
 
 
+MEANINGS: dict[str, str] = {
+    "calibrated": "boundaries agree in place and number",
+    "oversegmentation": "finer than the reference, whose boundaries it finds",
+    "granularity mismatch": "far more boundaries than the reference, mostly inside its segments",
+    "undersegmentation": "coarser than the reference, whose segments it keeps whole",
+    "detection failure": "as many boundaries as the reference, in other places",
+    "unclassified": "a combination that is none of the five regimes of Coen's Table 2",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """What "high", "< 1", "≈ 1" and "≫ 1" mean in Coen's Table 2, which gives no numbers.
+
+    The defaults part the cases that the paper names in words:
+
+    * W-F1: what it calls oversegmentation has .612 and more (Table 4, Table 9), what it calls
+      coarser than gold .584 and less (Table 4, Table 10): high from .6.
+    * BOR: "≈ 1" is said of .97 to 1.13 (Tables 3, 4 and 8), "≫ 1" of 1.88 and more, "< 1" of .81
+      and less (Tables 4, 5 and 10): sparse below .9, dense above 1.5.
+    * Purity and coverage: called high from .896 on (Table 10), called lower for the baselines with
+      matched density, which reach .884 (Table 3): high from .89.
+    """
+
+    high_w_f1: float = 0.6
+    sparse_bor: float = 0.9
+    dense_bor: float = 1.5
+    high_overlap: float = 0.89
+
+    def __post_init__(self) -> None:
+        """Refuse bounds of BOR that leave no room for 1."""
+        if not 0 < self.sparse_bor <= 1 <= self.dense_bor:
+            found = f"BOR sparse below {self.sparse_bor} and dense above {self.dense_bor}"
+            remedy = "leave both out for their defaults"
+            raise mistake(None, found, "0 < sparse_bor ≤ 1 ≤ dense_bor", remedy)
+
+
+@dataclass(frozen=True, slots=True)
+class FailureMode:
+    """A row of Coen's Table 2, why it was chosen, and by which thresholds."""
+
+    label: str  # one of `MEANINGS`
+    explanation: str
+    thresholds: Thresholds
+
+
+def failure_mode(
+    w_f1: float,
+    bor: float | None,
+    purity: float,
+    coverage: float,
+    thresholds: Thresholds | None = None,
+) -> FailureMode:
+    """Name the regime of Coen's Table 2 (§6.4) that the four figures of a corpus fall into.
+
+    A combination outside the table, or an undefined BOR, is ``unclassified``.
+
+    >>> failure_mode(w_f1=0.767, bor=2.53, purity=0.962, coverage=0.651).label
+    'oversegmentation'
+    """
+    limits = thresholds or Thresholds()
+    if bor is None or math.isnan(bor):
+        return FailureMode("unclassified", "BOR is undefined without reference boundaries", limits)
+    found = w_f1 >= limits.high_w_f1
+    pure, covering = purity >= limits.high_overlap, coverage >= limits.high_overlap
+    label = "unclassified"
+    if bor > limits.dense_bor and pure:
+        label = "oversegmentation" if found else "granularity mismatch"
+    elif bor < limits.sparse_bor and covering and not found:
+        label = "undersegmentation"
+    elif limits.sparse_bor <= bor <= limits.dense_bor:
+        if found and pure and covering:
+            label = "calibrated"
+        elif not (found or pure or covering):
+            label = "detection failure"
+    density = "< 1" if bor < limits.sparse_bor else "≫ 1" if bor > limits.dense_bor else "≈ 1"
+    readings = [
+        _reading("W-F1", w_f1, limits.high_w_f1),
+        f"BOR {bor:.2f} is {density} (≈ 1 from {limits.sparse_bor:g} to {limits.dense_bor:g})",
+        _reading("purity", purity, limits.high_overlap),
+        _reading("coverage", coverage, limits.high_overlap),
+    ]
+    return FailureMode(label, f"{MEANINGS[label]}: {', '.join(readings)}", limits)
+
+
+def _reading(name: str, value: float, high: float) -> str:
+    return f"{name} {value:.3f} is {'high' if value >= high else 'low'} (high from {high:g})"
+
+
+# Rows of ends, whose last is the document's and stands for no boundary.
+
+
 @njit(cache=True)
 def _match(
     hypothesis: Integers, reference: Integers, n_units: Integers, w: int, matched: Integers
@@ -174,7 +268,6 @@ def _match(
     """
     for row in range(len(matched)):
         i = j = 0
-        # The last end of a row is the document's and stands for none.
         while hypothesis[row, i] < n_units[row] and reference[row, j] < n_units[row]:
             gap = hypothesis[row, i] - reference[row, j]
             if abs(gap) <= w:
@@ -183,9 +276,6 @@ def _match(
                 i += 1
             if gap >= -w:
                 j += 1
-
-
-# Rows of ends, whose last is the document's and stands for no boundary.
 
 
 @njit(cache=True)

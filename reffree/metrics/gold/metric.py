@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from reffree.metrics.base import Metric
 from reffree.metrics.gold.pairs import Pairs, Segmentations, is_single
+from reffree.metrics.registry import Metric
 from reffree.statistics.losses import Direction, as_loss
 from reffree.util.arrays import Floats, Integers, ratio
 
@@ -34,6 +34,7 @@ class GoldMetric(Metric):
     needs = frozenset({"gold"})
     direction: ClassVar[Direction] = "higher"
     pooled: ClassVar[bool] = False  # whether over a corpus it has only the pooled value
+    divided: ClassVar[tuple[int, int]] = (0, 1)  # the counts whose ratio the value is
 
     def __call__(
         self,
@@ -72,12 +73,12 @@ class GoldMetric(Metric):
         raise NotImplementedError
 
     def value(self, counts: Floats) -> Floats:
-        """Value of each row of counts, (…, c) to (…,), NaN where undefined: first by second count.
+        """Value of each row of counts, (…, c) to (…,), NaN where undefined: the ratio of two.
 
         Of one document's counts this is its value (averaged over documents: macro), of counts
         summed over documents the pooled value (micro).
         """
-        return ratio(counts[..., 0], counts[..., 1])
+        return ratio(*(counts[..., place] for place in self.divided))
 
 
 def as_function(metric: type[GoldMetric]) -> Callable[..., MetricValue]:
@@ -93,10 +94,9 @@ def as_function(metric: type[GoldMetric]) -> Callable[..., MetricValue]:
 
     function.__name__ = function.__qualname__ = metric.name
     function.__doc__ = metric.__doc__
-    sides = [parameter for parameter in signature(function).parameters.values()][:2]
-    options = signature(metric).parameters.values()
-    units = signature(function).parameters["units"]
-    by_name = [option.replace(kind=Parameter.KEYWORD_ONLY) for option in [units, *options]]
+    *sides, units, _ = signature(function).parameters.values()
+    options = [units, *signature(metric).parameters.values()]
+    by_name = [option.replace(kind=Parameter.KEYWORD_ONLY) for option in options]
     function.__dict__["__signature__"] = Signature([*sides, *by_name])
     return function
 

@@ -14,7 +14,7 @@ from reffree.data.masses import Hypotheses, Masses, mass_matrix, masses_from_gap
 from reffree.data.segmentation import Segmentation
 from reffree.util.arrays import Integers
 from reffree.util.compiling import interpreted, is_running
-from reffree.util.errors import InputError, counted
+from reffree.util.errors import counted, mistake
 from reffree.util.parallel import THREADED, available_threads, over_rows
 
 Segmentations = Segmentation | Sequence[int] | Sequence[Segmentation | Sequence[int]] | NDArray[Any]
@@ -28,6 +28,8 @@ LITTLE = 1 << 12
 
 SIMILAR = 2
 """Documents worked on together differ at most by this factor in length."""
+
+SAME_VERSION = "check that both belong to the same version of the document"
 
 
 @dataclass(frozen=True)
@@ -49,22 +51,17 @@ class Pairs:
         given = [_matrix(hypothesis, "hypothesis"), _matrix(reference, "reference")]
         counts = [len(side) for side in given]
         if counts[0] != counts[1] and 1 not in counts:
-            raise InputError(
-                f"{counts[0]} hypotheses and {counts[1]} references",
-                expected="as many references as hypotheses, or one",
-                remedy="pass one reference for all hypotheses, or one for each",
-            )
+            found = f"{counts[0]} hypotheses and {counts[1]} references"
+            remedy = "pass one reference for all hypotheses, or one for each"
+            raise mistake(None, found, "as many references as hypotheses, or one", remedy)
         rows = max(counts)
         left, right = (np.broadcast_to(side, (rows, side.shape[1])) for side in given)
         wrong = left.sum(1) != right.sum(1)
         if wrong.any():
             at = int(np.argmax(wrong))
-            raise InputError(
-                f"a hypothesis of {left[at].sum()} units and a reference of {right[at].sum()}"
-                + (f" in pair {at + 1}" if rows > 1 else ""),
-                expected="segmentations of the same units",
-                remedy="check that both belong to the same version of the document",
-            )
+            found = f"a hypothesis of {left[at].sum()} units and a reference of {right[at].sum()}"
+            found += f" in pair {at + 1}" if rows > 1 else ""
+            raise mistake(None, found, "segmentations of the same units", SAME_VERSION)
         return cls(left, right, () if units is None else [units] * rows)
 
     def __len__(self) -> int:
@@ -89,26 +86,22 @@ class Pairs:
     def each(self, work: Callable[[Masses, Masses, slice], None]) -> None:
         """Run a compiled loop on hypotheses, references and their rows, on threads if many.
 
-        Where there is little to do, the loop is run as Python unless numba is there already.
-
-        Both sides have one memory layout, for which the loop is compiled once.
+        As Python where there is little to do and numba is not there yet. Both sides have one memory
+        layout, for which the loop is compiled once.
         """
-        sides = np.ascontiguousarray(self.hypothesis), np.ascontiguousarray(self.reference)
-        left, right = sides[0].view(), sides[1].view()
+        left, right = (np.ascontiguousarray(x).view() for x in (self.hypothesis, self.reference))
         left.flags.writeable = right.flags.writeable = False
-        is_much = left.size + right.size >= THREADED
-        threads = available_threads() if is_much else 1
-        with interpreted(when=left.size + right.size < LITTLE and not is_running()):
+        size = left.size + right.size
+        threads = available_threads() if size >= THREADED else 1
+        with interpreted(when=size < LITTLE and not is_running()):
             over_rows(lambda rows: work(left[rows], right[rows], rows), len(self), threads)
 
     def documents(self, reader: str) -> list[tuple[Sequence[str], Integers]]:
         """Documents' units, each with its rows; ``reader`` is the metric that needs the text."""
         if len(self.units) != len(self):
-            raise InputError(
-                f"{counted(len(self), 'pair')} with the text of {len(self.units)}",
-                expected="the units of each pair's document",
-                remedy=f"pass a corpus with text, or leave {reader} out",
-            )
+            found = f"{counted(len(self), 'pair')} with the text of {len(self.units)}"
+            remedy = f"pass a corpus with text, or leave {reader} out"
+            raise mistake(None, found, "the units of each pair's document", remedy)
         rows: dict[tuple[str, ...], list[int]] = {}
         for row, (units, n_units) in enumerate(zip(self.units, self.n_units.tolist(), strict=True)):
             check_text(units, n_units)
@@ -136,11 +129,8 @@ class Pairs:
 def check_text(units: Sequence[str], n_units: int) -> None:
     """Refuse a text that is not of as many units as the segmentations."""
     if len(units) != n_units:
-        raise InputError(
-            f"segmentations of {counted(n_units, 'unit')} and a text of {len(units)}",
-            expected="one text for each unit",
-            remedy="check that both belong to the same version of the document",
-        )
+        found = f"segmentations of {counted(n_units, 'unit')} and a text of {len(units)}"
+        raise mistake(None, found, "one text for each unit", SAME_VERSION)
 
 
 def _narrow(masses: Masses) -> Masses:

@@ -69,7 +69,7 @@ def make_notes(words: Words) -> Notes:
 def cohesion(words, notes, a, b, c, d, e, f):
     """Cohesion CL of the units [a, b) with those of [c, d) and [e, f); 0 where either has no word.
 
-    See `reffree.metrics.gold.cohesion.cohesion`.
+    See `reffree.metrics.gold.sed.cohesion`.
     """
     offsets = words.offsets
     notes.turn[0] += 1

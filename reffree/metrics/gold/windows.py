@@ -2,8 +2,7 @@
 
 Window i of a document of n units lies between units i and i + k and holds the boundaries
 i + 1 … i + k. The numbers of boundaries in it change only where a boundary enters or leaves it, so
-a pair of segmentations costs as many steps as it has boundaries, whatever the number of units;
-there is nothing left that a GPU would do faster.
+a pair of segmentations costs as many steps as it has boundaries, whatever the number of units.
 """
 
 from __future__ import annotations
@@ -222,10 +221,7 @@ class PrFalseAlarm(PrMiss):
 
     name = "pr_false_alarm"
     undefined = Windowed.undefined
-
-    def value(self, counts: Floats) -> Floats:
-        """False alarms among all windows."""
-        return ratio(counts[..., 2], counts[..., 3])
+    divided = (2, 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,10 +277,7 @@ class WinPrRecall(WinPrPrecision):
 
     name = "winpr_recall"
     undefined = "the reference has no boundary"
-
-    def value(self, counts: Floats) -> Floats:
-        """True positives per reference boundary."""
-        return ratio(counts[..., 0], counts[..., 2])
+    divided = (0, 2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from reffree.encoders.embed import Vectors
 from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.result import Result, Table, columns
 from reffree.evaluate.signature import Signature
-from reffree.metrics.free.silhouette import Silhouette
+from reffree.metrics.free.published import Silhouette
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.gap_scores import CHANCE, parse_scored_method, raw_scores
 from reffree.segmenters.segment import given_scores

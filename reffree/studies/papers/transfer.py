@@ -24,7 +24,7 @@ from reffree.evaluate.score import check_gold, scores_of
 from reffree.evaluate.scores import Average, ScoreSettings
 from reffree.evaluate.signature import Signature
 from reffree.evaluate.trained_scorers import check_scorers
-from reffree.metrics.gold.failure_modes import failure_mode
+from reffree.metrics.gold.granularity import failure_mode
 from reffree.segmenters.base import Inputs, Segmenter
 from reffree.segmenters.segment import parse_segmenter
 from reffree.segmenters.selection import select_above

@@ -12,16 +12,9 @@ from numpy.testing import assert_allclose
 
 from reffree.metrics.free.engine import score_document, score_documents
 from reffree.metrics.registry import COMPILED, WITHOUT_SEARCH, parse_metrics
-from tests.metrics.free.fast.test_document import run_compiled
 from tests.metrics.free.test_scoring import by_torch
 
 mpmath.mp.dps = 60
-
-
-def torch_scores(x, masses):
-    with by_torch():
-        raw = score_documents([x], [masses], parse_metrics(list(COMPILED)))
-    return {name: scores[0].documents for name, scores in raw.items()}
 
 
 def exact_vectors(x):
@@ -128,10 +121,11 @@ def of_wild_lengths(rng, n=600, d=6):
 def test_the_compiled_loop_is_as_exact():
     x = torch.as_tensor(of_wild_lengths(np.random.default_rng(1), n=300))
     masses = [[5] * 60, [7, 3] * 30, [1, 4] * 60]
-    scores = run_compiled(x, masses)
-    expected = torch_scores(x, masses)
-    for column, name in enumerate(COMPILED):
-        assert_allclose(scores[:, column], expected[name], rtol=1e-7, atol=1e-7, err_msg=name)
+    scores = score_document(x, masses, COMPILED)
+    with by_torch():
+        expected = score_document(x, masses, COMPILED)
+    for name in COMPILED:
+        assert_allclose(scores[name], expected[name], rtol=1e-7, atol=1e-7, err_msg=name)
 
 
 def test_a_far_unit_leaves_other_segments_alone():

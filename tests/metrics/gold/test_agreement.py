@@ -213,12 +213,7 @@ def test_annotators_may_differ_between_documents():
     By hand: x 2 of 9 + 4 places, y 1 of 9, z 1 of 4. The pair x, y has a near miss and a deletion
     (B = ½ / 2), the pair x, z a near miss (B = ½).
     """
-    got = measure(
-        {
-            "a": {"x": (4, 4, 2), "y": (5, 5)},
-            "b": {"z": (2, 3), "x": (3, 2)},
-        }
-    )
+    got = measure({"a": {"x": (4, 4, 2), "y": (5, 5)}, "b": {"z": (2, 3), "x": (3, 2)}})
     assert got.observed == pytest.approx((1 / 2 + 1 / 2) / (2 + 1))
     assert got.mean_similarity == pytest.approx((1 / 4 + 1 / 2) / 2)
     assert got.expected_pi == pytest.approx((5 / 26) ** 2)

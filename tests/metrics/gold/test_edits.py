@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from scipy.optimize import linear_sum_assignment
 
-from reffree.metrics.gold import pairs as pairs_module
 from reffree.metrics.gold.boundary_edits import (
     Bed,
     BedPrecision,
@@ -103,26 +102,6 @@ COSTS = st.sampled_from([0, Fraction(1, 2), 1, Fraction(3, 2), 2, 3, 7])
 def test_ghd_equals_the_exhaustive_search(masses, insertion, deletion, shift):
     metric = Ghd(float(insertion), float(deletion), float(shift))
     assert_is(metric(*masses), oracle.ghd(*masses, insertion, deletion, shift))
-
-
-@pytest.mark.parametrize(
-    ("hypothesis", "b", "s", "precision", "recall"),
-    [
-        ([2, 3, 5], 1, 1, 1, 1),
-        ([5, 5], 1 / 2, 8 / 9, 1, 1 / 2),
-        ([3, 2, 5], 3 / 4, 17 / 18, 3 / 4, 3 / 4),
-        ([10], 0, 7 / 9, None, 0),
-        ([1] * 10, 2 / 9, 2 / 9, 2 / 9, 1),
-    ],
-)
-def test_values_by_hand(hypothesis, b, s, precision, recall):
-    reference = [2, 3, 5]
-    assert_is(BoundarySimilarity()(hypothesis, reference), b)
-    assert_is(SegmentationSimilarity()(hypothesis, reference), s)
-    assert_is(BedPrecision()(hypothesis, reference), precision)
-    assert_is(BedRecall()(hypothesis, reference), recall)
-    f = 2 * precision * recall / (precision + recall) if precision else 0
-    assert_is(Bed()(hypothesis, reference), f)
 
 
 def test_near_misses_by_hand():
@@ -267,53 +246,12 @@ def test_nothing_on_one_side_or_both():
     for n in (1, 2, 7):
         assert [metric([n], [n]) for metric in EVERY] == [1, 1, None, None, None, 0]
     boundaries = 5
-    assert [metric([1] * 6, [6]) for metric in EVERY] == [
-        0,
-        0,
-        0,
-        None,
-        0,
-        2 * boundaries,
-    ]
-    assert [metric([6], [1] * 6) for metric in EVERY] == [
-        0,
-        0,
-        None,
-        0,
-        0,
-        2 * boundaries,
-    ]
+    assert [metric([1] * 6, [6]) for metric in EVERY] == [0, 0, 0, None, 0, 2 * boundaries]
+    assert [metric([6], [1] * 6) for metric in EVERY] == [0, 0, None, 0, 0, 2 * boundaries]
     assert [metric([1] * 6, [1] * 6) for metric in EVERY] == [1, 1, 1, 1, 1, 0]
 
 
 # Batches --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("metric", EVERY, ids=lambda m: m.name)
-def test_a_batch_of_different_documents_equals_single_pairs(metric, monkeypatch):
-    hypotheses, references = random_pairs(seed=3, count=300, n_units=50)
-    together = metric(hypotheses, references)
-    for h, r, value in zip(hypotheses, references, together, strict=True):
-        alone = metric(h, r)
-        assert math.isnan(value) if alone is None else alone == value
-    monkeypatch.setattr(pairs_module, "PAIR_ELEMENTS", 700)
-    assert_array_equal(metric(hypotheses, references), together)
-
-
-@pytest.mark.parametrize("metric", EVERY, ids=lambda m: m.name)
-def test_one_reference_stands_for_all(metric):
-    gaps = np.random.default_rng(5).random((40, 29)) < 0.2
-    one = metric(gaps, gaps[0])
-    assert_array_equal(one, metric(gaps, np.repeat(gaps[:1], 40, axis=0)))
-    assert_array_equal(one, metric([masses_of(row) for row in gaps], masses_of(gaps[0])))
-
-
-def test_inputs_are_left_alone():
-    masses = np.array([[3, 4, 3], [5, 5, 0]])
-    before = masses.copy()
-    BoundarySimilarity().counts(Pairs(masses, masses))
-    assert_array_equal(masses, before)
-    assert masses.flags.writeable
 
 
 @pytest.mark.parametrize("metric", EVERY, ids=lambda m: m.name)
@@ -359,13 +297,5 @@ def test_costs_are_finite_and_not_negative(option):
 
 
 def test_names_and_directions():
-    names = {metric.name: metric.direction for metric in EVERY}
-    assert names == {
-        "boundary_similarity": "higher",
-        "segmentation_similarity": "higher",
-        "bed_precision": "higher",
-        "bed_recall": "higher",
-        "bed": "higher",
-        "ghd": "lower",
-    }
+    assert [metric.direction for metric in EVERY] == [*["higher"] * 5, "lower"]
     assert all(metric.undefined for metric in EVERY)

@@ -9,14 +9,16 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from reffree.data.segmentation import Segmentation
-from reffree.metrics.gold.failure_modes import FailureMode, Thresholds, failure_mode
 from reffree.metrics.gold.granularity import (
     F1,
     WF1,
     Bor,
     Coverage,
+    FailureMode,
     Purity,
+    Thresholds,
     WF1OneToOne,
+    failure_mode,
 )
 from reffree.metrics.gold.pairs import Pairs
 from reffree.util.errors import InputError
@@ -146,16 +148,6 @@ def test_f1_variants_are_ordered(pair, w):
     assert exact <= one + 1e-12
     assert one <= many + 1e-12
     assert WF1OneToOne(w=0)(*pair) == WF1(w=0)(*pair) == exact
-
-
-@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
-@given(st.lists(pairs(max_units=20), min_size=1, max_size=6))
-@examples(25)
-def test_a_batch_equals_its_pairs(metric, batch):
-    hypotheses, references = zip(*batch, strict=True)
-    together = metric().counts(Pairs.of(list(hypotheses), list(references)))
-    assert together.dtype == np.float64
-    assert_array_equal(together, np.concatenate([metric().counts(Pairs.of(*p)) for p in batch]))
 
 
 def test_summed_counts_give_the_pooled_value():

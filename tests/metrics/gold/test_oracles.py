@@ -1,8 +1,9 @@
-"""The gold-based oracles against figures and values worked out by hand; others hold to them."""
+"""The gold-based oracles, and the metrics, against figures and values worked out by hand."""
 
 from __future__ import annotations
 
 import warnings
+from dataclasses import fields
 from fractions import Fraction as F
 from itertools import pairwise
 
@@ -10,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reffree.metrics.registry import parse_metric
+from tests.oracles import reference_based as oracles
 from tests.oracles.reference_based import (
     alignment,
     bed,
@@ -27,7 +30,6 @@ from tests.oracles.reference_based import (
     pr_false_alarm,
     pr_miss,
     purity,
-    segmentation_similarity,
     window_size,
     windowdiff,
     winpr,
@@ -79,62 +81,80 @@ def documents(draw, max_units=12):
 
 # The table for reference [2, 3, 5] ------------------------------------------------------------
 
-COLUMNS = {
-    "pk": pk,
-    "windowdiff": windowdiff,
-    "windowdiff_segeval": lambda h, r: windowdiff(h, r, padding="segeval"),
-    "boundary_similarity": boundary_similarity,
-    "segmentation_similarity": segmentation_similarity,
-    "alignment": alignment,
-    "winpr_precision": winpr_precision,
-    "winpr_recall": winpr_recall,
-    "pr_error": pr_error,
-}
-ROWS = [
-    ([2, 3, 5], [0, 0, 0, 1, 1, 1, 1, 1, 0]),
-    ([5, 5], [0.25, 0.25, 0.153846, 0.5, 0.888889, 0.666667, 1, 0.5, 0.25]),
-    ([3, 2, 5], [0.25, 0.25, 0.153846, 0.75, 0.944444, 0.777778, 0.75, 0.75, 0.1875]),
-    ([10], [0.5, 0.5, 0.307692, 0, 0.777778, 0.333333, None, 0, 0.5]),
-    (ONES, [0.5, 1, 0.769231, 0.222222, 0.222222, 0.3, 0.222222, 1, 0.5]),
+COLUMNS = [
+    *("pk", "windowdiff", "windowdiff:padding=segeval", "boundary_similarity"),
+    *("segmentation_similarity", "alignment", "winpr_precision", "winpr_recall", "pr_error"),
+    *("bed_precision", "bed_recall", "bed"),
 ]
+ROWS = [
+    ([2, 3, 5], [0, 0, 0, 1, 1, 1, 1, 1, 0, 1, 1, 1]),
+    ([5, 5], [0.25, 0.25, 0.153846, 0.5, 0.888889, 0.666667, 1, 0.5, 0.25, 1, 0.5, 0.666667]),
+    (
+        [3, 2, 5],
+        [*(0.25, 0.25, 0.153846, 0.75, 0.944444, 0.777778, 0.75, 0.75), 0.1875, *[0.75] * 3],
+    ),
+    ([10], [0.5, 0.5, 0.307692, 0, 0.777778, 0.333333, None, 0, 0.5, None, 0, 0]),
+    (ONES, [*(0.5, 1, 0.769231, 0.222222, 0.222222, 0.3, 0.222222, 1, 0.5, 0.222222, 1), 0.363636]),
+]
+
+
+def both(spelling, hypothesis, reference):
+    """What the oracle says, once the metric has said the same."""
+    metric = parse_metric(spelling)
+    changed = {f.name: getattr(metric, f.name) for f in fields(metric)}
+    options = {k: v for k, v in changed.items() if v != getattr(type(metric)(), k)}
+    value = getattr(oracles, metric.name)(hypothesis, reference, **options)
+    found = metric(hypothesis, reference)
+    assert found is None if value is None else found == pytest.approx(float(value), abs=1e-12)
+    return value
 
 
 @pytest.mark.parametrize("column", COLUMNS)
 @pytest.mark.parametrize(("hypothesis", "row"), ROWS, ids=[str(row[0]) for row in ROWS])
 def test_table(hypothesis, row, column):
-    expected = row[list(COLUMNS).index(column)]
-    value = COLUMNS[column](hypothesis, REFERENCE)
+    expected = row[COLUMNS.index(column)]
+    value = both(column, hypothesis, REFERENCE)
     assert value is None if expected is None else value == decimals(expected, 6)
 
 
 @pytest.mark.parametrize(
-    ("value", "expected"),
+    ("spelling", "hypothesis", "reference", "expected"),
     [
-        (pk([4, 6], [5, 5], k=2), F(1, 4)),
-        (pk([4, 6], [5, 5], k=3), F(2, 7)),
-        (pk([10], REFERENCE), F(1, 2)),
-        (pk(REFERENCE, [10], k=5), F(1)),  # swapped, with the window of the new reference
-        (pk(REFERENCE, [10]), F(1)),
-        (boundary_similarity([4, 6], [5, 5]), F(1, 2)),
-        (boundary_similarity([3, 7], [5, 5]), F(0)),
-        (boundary_similarity([3, 7], [5, 5], n_t=3), F(1, 3)),
-        (boundary_similarity([3, 7], [5, 5], n_t=10), F(4, 5)),
-        (segmentation_similarity([4, 6], [5, 5]), F(17, 18)),
-        (windowdiff([10], [1, 9]), F(1, 8)),
-        (windowdiff([10], [1, 9], padding="exact"), F(1, 5)),
-        (windowdiff([10], [1, 9], padding="segeval"), F(2, 13)),
-        (windowdiff([1, 9], [10], k=2, padding="exact"), F(1, 5)),
-        (windowdiff([1, 9], [10], padding="exact"), F(5, 13)),  # k = 5: half the reference's mean
+        ("pk:k=2", [4, 6], [5, 5], F(1, 4)),
+        ("pk:k=3", [4, 6], [5, 5], F(2, 7)),
+        ("pk:k=9", [4, 6], [5, 5], 0),
+        ("pk:k=10", [4, 6], [5, 5], None),
+        ("pk", [10], REFERENCE, F(1, 2)),
+        ("pk:k=5", REFERENCE, [10], 1),  # swapped, with the window of the new reference
+        ("pk", REFERENCE, [10], 1),
+        ("boundary_similarity", [4, 6], [5, 5], F(1, 2)),
+        ("boundary_similarity", [3, 7], [5, 5], 0),
+        ("boundary_similarity:n_t=3", [3, 7], [5, 5], F(1, 3)),
+        ("boundary_similarity:n_t=10", [3, 7], [5, 5], F(4, 5)),
+        ("segmentation_similarity", [4, 6], [5, 5], F(17, 18)),
+        ("windowdiff:k=2", [1, 9], [10], F(1, 8)),
+        ("windowdiff", [10], [1, 9], F(1, 8)),
+        ("windowdiff:padding=exact", [10], [1, 9], F(1, 5)),
+        ("windowdiff:padding=segeval", [10], [1, 9], F(2, 13)),
+        ("windowdiff:k=2,padding=exact", [1, 9], [10], F(1, 5)),
+        ("windowdiff:k=2,padding=segeval", [1, 9], [10], F(2, 13)),
+        ("windowdiff:padding=exact", [1, 9], [10], F(5, 13)),  # k = 5: half the reference's mean
+        ("winpr", [5, 5], REFERENCE, F(2, 3)),
+        ("winpr", [10], REFERENCE, 0),
+        ("winpr", [10], [10], None),
+        ("pr_miss", [10], REFERENCE, 1),
+        ("pr_miss", [2, 8], [10], None),
+        ("pr_false_alarm:k=2", [2, 8], [10], F(1, 4)),
+        ("pr_error", [2, 8], [10], None),
     ],
 )
-def test_values_below_the_table(value, expected):
-    assert value == expected
+def test_values_below_the_table(spelling, hypothesis, reference, expected):
+    assert both(spelling, hypothesis, reference) == expected
 
 
 def test_nltk_pair():
     pair = masses_from_gaps("000100010000"), masses_from_gaps("000001001000")
-    assert pk(*pair, k=2) == F(6, 11)
-    assert pk(*reversed(pair), k=2) == F(6, 11)
+    assert both("pk:k=2", *pair) == both("pk:k=2", *reversed(pair)) == F(6, 11)
 
 
 @pytest.mark.parametrize(

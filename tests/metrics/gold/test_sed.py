@@ -12,11 +12,17 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from reffree.data.segmentation import Segmentation
 from reffree.encoders.word_vectors import open_word_vectors
-from reffree.metrics.gold import cohesion as cohesion_module
-from reffree.metrics.gold.cohesion import FUNCTION_WORDS, cohesion, content_words, read_words
+from reffree.metrics.gold import sed as sed_module
 from reffree.metrics.gold.metric import count_pairs
 from reffree.metrics.gold.pairs import Pairs
-from reffree.metrics.gold.sed import Sed, align_segments
+from reffree.metrics.gold.sed import (
+    FUNCTION_WORDS,
+    Sed,
+    align_segments,
+    cohesion,
+    content_words,
+    read_words,
+)
 from reffree.reference import sed
 from reffree.util.errors import InputError
 from tests.oracles import reference_based as oracle
@@ -524,7 +530,7 @@ def test_similar_words_do_not_depend_on_the_block(monkeypatch):
     words = [f"w{chr(97 + i)}" for i in range(20)]
     table = Table(dict(zip(words, rng.normal(size=(20, 2)), strict=True)))
     whole = read_words([" ".join(words)], table)
-    monkeypatch.setattr(cohesion_module, "BLOCK_ELEMENTS", 60)
+    monkeypatch.setattr(sed_module, "BLOCK_ELEMENTS", 60)
     parts = read_words([" ".join(words)], table)
     for a, b in zip(whole, parts, strict=True):
         assert_allclose(a, b, rtol=1e-12)

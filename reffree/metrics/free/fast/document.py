@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from reffree.data.masses import Masses, distinct_rows
-from reffree.metrics.free.fast.distances import U
+from reffree.metrics.free.fast.distances import VECTORISED, U, Vectors, give_back
 from reffree.metrics.free.fast.sweep import fitting_groups, sweep_tables
 from reffree.metrics.free.fast.tables import (
     TableBand,
@@ -29,14 +29,13 @@ from reffree.metrics.free.fast.tables import (
     disperse,
     table_bytes,
 )
-from reffree.metrics.free.fast.vectors import VECTORISED, Vectors, give_back
 from reffree.metrics.free.inputs import Given, check_finite, check_matrix
+from reffree.metrics.free.published import ALL_SINGLE, EQUAL_CENTROIDS
 from reffree.metrics.free.result import Rule
-from reffree.metrics.free.segrefree import ALL_SINGLE, EQUAL_CENTROIDS
 from reffree.metrics.names import COMPILED
 from reffree.util.arrays import Floats, Integers
 from reffree.util.compiling import njit
-from reffree.util.errors import InputError, Place, counted
+from reffree.util.errors import Place, counted, mistake
 from reffree.util.parallel import compute_threads, over_rows
 
 if TYPE_CHECKING:
@@ -102,14 +101,9 @@ class CompiledDocument:
                 found = self.score(distinct, threads, keep_segments=keep_segments, rule=rule)
             else:
                 found = self._score_groups(distinct, memory(), threads, keep_segments, rule)
-            if distinct is not masses:
-                found = CompiledScores(
-                    found.raw[place],
-                    found.left_out[place],
-                    found.n_segments[place],
-                    found.segments[place],
-                )
-            done.append(found)
+            done.append(
+                found if distinct is masses else CompiledScores._make(x[place] for x in found)
+            )
             progress(len(masses))
         return joined(done)
 
@@ -130,31 +124,28 @@ class CompiledDocument:
     def _score_groups(
         self, masses: Masses, memory: int, threads: int, keep_segments: bool, rule: Rule
     ) -> CompiledScores:
-        """Score hypotheses whose tables do not fit, as many at a time as do."""
-        done = []
+        """Score hypotheses whose tables do not fit, as many at a time as do.
+
+        What would measure a long document's pairs again and again is refused.
+        """
         groups = fitting_groups(masses, len(self.vectors), memory)
-        self._check_passes(masses, len(groups), memory)
+        band, passes = band_of(masses, len(self.vectors)), len(groups)
+        n_pairs = int((band.high - np.arange(len(band.high))).sum())
+        if passes > 1 and passes * n_pairs > MOST_MEASURED:
+            units = counted(len(self.vectors), "unit")
+            found = f"{len(masses):,} hypotheses of {units}, for which scoring would measure"
+            found += f" {n_pairs:.1e} pairs of units {passes} times"
+            expected = f"tables of {table_bytes(band) / 1e9:.1f} GB, or fewer hypotheses"
+            free = f"run it where {2 * memory / 1e9:.1f} GB more are free"
+            remedy = f"{free}, or leave out --explain and --null"
+            raise mistake(Place(document=self.name), found, expected, remedy)
+        done = []
         for group in groups:
             self._discard_tables()
             self.tables = sweep_tables(self.vectors, masses[group], threads)
             done.append(self.score(masses[group], threads, keep_segments=keep_segments, rule=rule))
         self._discard_tables()
         return joined(done)
-
-    def _check_passes(self, masses: Masses, count: int, memory: int) -> None:
-        """Refuse what would measure a long document's pairs again and again."""
-        band = band_of(masses, len(self.vectors))
-        n_pairs = int((band.high - np.arange(len(band.high))).sum())
-        if count > 1 and count * n_pairs > MOST_MEASURED:
-            raise InputError(
-                f"{len(masses):,} hypotheses of "
-                f"{counted(len(self.vectors), 'unit')}, for which scoring would measure "
-                f"{n_pairs:.1e} pairs of units {count} times",
-                expected=f"tables of {table_bytes(band) / 1e9:.1f} GB, or fewer hypotheses",
-                remedy=f"run it where {2 * memory / 1e9:.1f} GB more are free, "
-                "or leave out --explain and --null",
-                place=Place(document=self.name),
-            )
 
     def score(
         self, masses: Masses, threads: int, *, keep_segments: bool = False, rule: Rule = "released"
@@ -167,9 +158,8 @@ class CompiledDocument:
         raw = np.empty((count, len(COMPILED)))
         left_out = np.zeros(count, dtype=np.int64)
         segments = np.full((count, len(COMPILED), width if keep_segments else 0), np.nan)
-        scale = np.ldexp(
-            1.0, np.clip([2 * self.vectors.exponent, self.vectors.exponent], -1000, 1000)
-        )
+        exponents = [2 * self.vectors.exponent, self.vectors.exponent]
+        scale = np.ldexp(1.0, np.clip(exponents, -1000, 1000))
         shares = 1 if count * len(self.vectors) < THREADED else threads
 
         def work(rows: slice) -> None:
@@ -194,17 +184,11 @@ def joined(parts: Sequence[CompiledScores]) -> CompiledScores:
     """Put scores of several groups of hypotheses under one another."""
     if len(parts) == 1:
         return parts[0]
-    width = max(part.segments.shape[2] for part in parts)
-    padded = [
-        np.pad(x, ((0, 0), (0, 0), (0, width - x.shape[2])), constant_values=np.nan)
-        for x in (part.segments for part in parts)
-    ]
-    return CompiledScores(
-        raw=np.concatenate([part.raw for part in parts]),
-        left_out=np.concatenate([part.left_out for part in parts]),
-        n_segments=np.concatenate([part.n_segments for part in parts]),
-        segments=np.concatenate(padded),
-    )
+    *others, segments = zip(*parts, strict=True)
+    width = max(x.shape[2] for x in segments)
+    missing = [((0, 0), (0, 0), (0, width - x.shape[2])) for x in segments]
+    padded = [np.pad(*each, constant_values=np.nan) for each in zip(segments, missing, strict=True)]
+    return CompiledScores._make(map(np.concatenate, [*others, padded]))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -227,8 +211,7 @@ def score_hypotheses(
             edges[n_segments + 1] = edges[n_segments] + masses[h, n_segments]
             n_segments += 1
         if n_segments == 1:
-            for column in range(scores.shape[1]):
-                scores[h, column] = math.nan
+            scores[h] = math.nan
             continue
         cut = edges[: n_segments + 1]
         _arp(cut, top, sums, length, is_paper, scale, sets, scores[h])
@@ -273,25 +256,18 @@ def _arp(edges, top, sums, length, is_paper, scale, sets, out):
     disperse(squares, angles, cosines, roots, sets[4, : 2 * n], count)
     for i in range(2 * n):
         roots[i] = math.sqrt(squares[i])
+    n_averaged = n if is_paper else n_multiple
     if n_multiple < n:
         for values in (squares, roots, cosines, angles):
-            _substitute(
-                values[:n], values[n:], count[n:], n if is_paper else n_multiple, n_multiple
-            )
-    if is_paper and n_multiple < n:
+            _substitute(values[:n], values[n:], count[n:], n_averaged, n_multiple)
+    is_printed = is_paper and n_multiple < n
+    if is_printed:
         for s in range(n):
             if count[n + s] == 1.0:
                 squares[n + s] *= scale[0]
                 roots[n + s] *= scale[1]
-        out[0] = _mean_as_printed(squares, count[n:])
-        out[1] = _mean_as_printed(roots, count[n:])
-        out[2] = _mean_as_printed(cosines, count[n:])
-        out[3] = _mean_as_printed(angles, count[n:])
-        return
-    out[0] = _mean_proximity(squares)
-    out[1] = _mean_proximity(roots)
-    out[2] = _mean_proximity(cosines)
-    out[3] = _mean_proximity(angles)
+    for column, values in enumerate((squares, roots, cosines, angles)):
+        out[column] = _mean_as_printed(values, count[n:]) if is_printed else _mean_proximity(values)
 
 
 @njit(cache=True, nogil=True, fastmath=VECTORISED, error_model="numpy")
@@ -337,8 +313,8 @@ def _mean_as_printed(dispersion, count):
     n = len(count)
     total = 0.0
     for s in range(n):
-        inter, intra = dispersion[s], dispersion[n + s]
-        total += intra if count[s] == 1.0 else _proximity(inter, intra)
+        intra = dispersion[n + s]
+        total += intra if count[s] == 1.0 else _proximity(dispersion[s], intra)
     return total / n
 
 

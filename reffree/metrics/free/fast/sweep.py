@@ -20,9 +20,8 @@ from typing import NamedTuple
 import numpy as np
 
 from reffree.data.masses import Masses
-from reffree.metrics.free.fast.distances import TILE, U, measure_tiles
+from reffree.metrics.free.fast.distances import TILE, U, Vectors, measure_tiles, take
 from reffree.metrics.free.fast.tables import Tables, band_of, extend, places, turn_again, turns
-from reffree.metrics.free.fast.vectors import Vectors, take
 from reffree.util.arrays import Integers
 from reffree.util.compiling import njit
 from reffree.util.parallel import in_threads
@@ -92,21 +91,9 @@ def sweep_tables(vectors: Vectors, masses: Masses, threads: int) -> Tables:
         for left in range(start, last, STRIPE):
             right = min(left + STRIPE, last)
             share = -(-(right - left) // (threads * TILE)) * TILE
-            measured = (x, length, vectors.rounding, start, stop)
-            in_threads(
-                [
-                    partial(
-                        measure_stripe,
-                        *measured,
-                        first,
-                        min(first + share, right),
-                        left,
-                        pairs,
-                        turned,
-                    )
-                    for first in range(left, right, share)
-                ]
-            )
+            measure = partial(measure_stripe, x, length, vectors.rounding, start, stop)
+            parts = [(first, min(first + share, right)) for first in range(left, right, share)]
+            in_threads([partial(measure, *part, left, pairs, turned) for part in parts])
             sum_forwards(start, stop, left, right, turned, found, squared, distance, forwards)
             sum_backwards(
                 *(start, stop, left, right, pairs, x, length, vectors.rounding),
@@ -147,11 +134,7 @@ def find_rows(masses, low, high, after):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def measure_stripe(x, length, rounding, start, stop, first, last, origin, pairs, turned):
-    """Squared distances of a tile's units with the units ``first … last``.
-
-    Into ``pairs[i - start, j - origin]`` and ``turned[j - origin, i - start]``; 0 for units that do
-    not come later.
-    """
+    """Squared distances of a tile's units with later units ``first … last``, both ways round."""
     n = len(x)
     everywhere = np.full(n, n)
     products = np.empty((TILE, TILE))
@@ -199,7 +182,7 @@ def sum_backwards(
             if turns(flat, U(at), length, U(a), U(first), U(count), turn):
                 turn_again(x, length, rounding, a, first, turn[:count])
             extend(flat, U(at), turn, length, U(a), U(first), U(count), running)
-            _extend_distances(flat[at : at + count], running[4, first:right])
+            running[4, first:right] += np.sqrt(flat[at : at + count])
         if left == start and low[a] <= a < high[a]:
             squared[base[a] + a] = distance[base[a] + a] = 0.0
         for j in range(first, min(right, high[a])):
@@ -214,9 +197,3 @@ def sum_backwards(
                 for k in range(4):
                     into[k] += running[k, j]
                     spans[top[a] + j, k] = into[k]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _extend_distances(pair, distances):
-    for j in range(len(pair)):
-        distances[j] += math.sqrt(pair[j])

@@ -25,9 +25,15 @@ from typing import NamedTuple
 import numpy as np
 
 from reffree.data.masses import Masses
-from reffree.metrics.free.arp import ZERO_CENTROID
-from reffree.metrics.free.fast.distances import U, kept_apart, measure_pairs
-from reffree.metrics.free.fast.vectors import VECTORISED, Vectors, take
+from reffree.metrics.free.fast.distances import (
+    VECTORISED,
+    U,
+    Vectors,
+    kept_apart,
+    measure_pairs,
+    take,
+)
+from reffree.metrics.free.published import ZERO_CENTROID
 from reffree.util.arrays import Floats, Integers
 from reffree.util.compiling import njit
 from reffree.util.parallel import available_threads, in_threads
@@ -79,10 +85,7 @@ class Tables(NamedTuple):
 
 
 def band_of(masses: Masses, n_units: int, known: TableBand | None = None) -> TableBand:
-    """Find the units that share a segment or neighbouring ones with each edge.
-
-    Never narrower than the ``known`` band.
-    """
+    """Units that share a segment or neighbouring ones with each edge, and the ``known`` band's."""
     edges = np.arange(n_units + 1)
     low, high = np.maximum(edges - 1, 0), np.minimum(edges + 1, n_units)
     if known is not None:
@@ -94,35 +97,26 @@ def band_of(masses: Masses, n_units: int, known: TableBand | None = None) -> Tab
 
 def table_bytes(band: TableBand) -> int:
     """Return what the tables take, with what they are made from but the vectors."""
-    n_units = len(band.low) - 1
-    n_spans = int((band.high - np.arange(n_units + 1)).sum())
+    n_spans = int((band.high - np.arange(len(band.high))).sum())
     return 8 * (2 * band.size + 5 * n_spans)
 
 
 def build_tables(vectors: Vectors, band: TableBand, threads: int | None = None) -> Tables:
-    """Make the look-ups that the band says.
-
-    On ``threads``, as many as there are processors by default.
-    """
+    """Make the look-ups that the band says, on as many threads as processors unless told."""
     n, x, length, rounding = len(vectors), vectors.rows, vectors.length, vectors.rounding
     top, n_spans = places(np.arange(n + 1), band.high)
     sizes = (band.size, band.size, 4 * n_spans, n_spans)
     memory = take(sum(sizes))
-    ends = list(accumulate(sizes, initial=0))
-    squared, distance, sums, pairs = (memory[a:b] for a, b in pairwise(ends))
+    parts = pairwise(accumulate(sizes, initial=0))
+    squared, distance, sums, pairs = (memory[a:b] for a, b in parts)
     sums = sums.reshape(n_spans, 4)
     where = (band.low, band.high, band.base, top)
     share = 1 if band.size < THREADED else threads or available_threads()
-
-    def measure(first: int) -> None:
-        measure_pairs(first, share, x, length, rounding, where, pairs, squared)
-
-    in_threads([partial(measure, first) for first in range(share)])
-    sum_up = [
-        partial(sum_to_edges, pairs, where, squared, distance),
-        partial(sum_spans, pairs, x, length, rounding, where, sums),
-    ]
-    in_threads(sum_up, threads=share)
+    measured = (share, x, length, rounding, where, pairs, squared)
+    in_threads([partial(measure_pairs, first, *measured) for first in range(share)])
+    to_edges = partial(sum_to_edges, pairs, where, squared, distance)
+    over_spans = partial(sum_spans, pairs, x, length, rounding, where, sums)
+    in_threads([to_edges, over_spans], threads=share)
     return Tables(band.base, top, squared, distance, sums, length, memory)
 
 
@@ -199,10 +193,7 @@ def sum_spans(pairs, x, length, rounding, band, sums):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def turns(pairs, at, length, unit, first, count, turn):
-    """``1 - cos`` of a unit with ``count`` others; 1 where one has no direction.
-
-    Returns whether some of them have to be measured directly.
-    """
+    """``1 - cos`` of a unit with others, 1 without direction; whether to measure some directly."""
     is_hard = False
     own = length[unit]
     for i in range(count):
@@ -259,12 +250,8 @@ def _add_up(running, first, count, sums, at):
     total = (0.0, 0.0, 0.0, 0.0)
     for i in range(count):
         k = first + i
-        total = (
-            total[0] + squared[k],
-            total[1] + angle[k],
-            total[2] + weighted[k],
-            total[3] + product[k],
-        )
+        squares, angles = total[0] + squared[k], total[1] + angle[k]
+        total = (squares, angles, total[2] + weighted[k], total[3] + product[k])
         into = sums[at + i]
         into[0], into[1], into[2], into[3] = total
 

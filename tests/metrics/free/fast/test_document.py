@@ -7,52 +7,20 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from reffree.data.masses import mass_matrix
 from reffree.metrics.free.engine import TOLERANCE, score_document, score_documents
+from reffree.metrics.free.fast import distances as workspace
 from reffree.metrics.free.fast import document as compiled
+from reffree.metrics.free.fast.distances import give_back, take
 from reffree.metrics.free.fast.document import CompiledDocument
 from reffree.metrics.free.fast.sweep import Rows, sweep_tables
 from reffree.metrics.free.fast.tables import TableBand, build_tables
 from reffree.metrics.registry import COMPILED, parse_metrics
 from reffree.util.errors import InputError
 from reffree.util.parallel import in_threads
-from tests.metrics.free.test_scoring import (
-    AS_PRINTED,
-    by_torch,
-    documents,
-    hypotheses,
-    oracle,
-    random_masses,
-)
-from tests.properties import examples
-
-
-def run_compiled(embeddings, masses):
-    x = torch.as_tensor(np.asarray(embeddings))
-    document = CompiledDocument(x)
-    matrix = mass_matrix(masses, len(x), "d")
-    assert document.prepare([matrix], memory=lambda: 1 << 30)
-    return document.score(matrix, threads=2).raw
-
-
-@given(st.data())
-@examples(300)
-def test_scores_equal_the_definition(data):
-    embeddings = data.draw(documents())
-    masses = data.draw(hypotheses(len(embeddings)))
-    scores = run_compiled(embeddings, masses)
-    for column, name in enumerate(COMPILED):
-        for row, m in enumerate(masses):
-            expected = oracle(embeddings, m, name)
-            got = scores[row, column]
-            if expected is None:
-                assert math.isnan(got), (name, m)
-            else:
-                assert got == pytest.approx(expected, abs=1e-6, rel=1e-6), (name, m)
+from tests.metrics.free.test_scoring import AS_PRINTED, by_torch, random_masses
 
 
 def test_both_paths_agree_on_a_real_size():
@@ -249,3 +217,43 @@ def test_a_zero_does_not_hide_how_large_the_others_are():
     for scale in (2.0**700, 2.0**-700):
         for name, values in score_document(scale * x, [[3, 4, 5], [6, 6]]).items():
             assert_allclose(values, usual[name], rtol=1e-12, err_msg=name)
+
+
+# Memory that is used again ----------------------------------------------------------------------
+
+
+LARGEST = (1 << 25) // 8  # numbers in 32 MiB
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept(monkeypatch):
+    monkeypatch.setattr(workspace, "spare", [])
+
+
+def test_memory_is_new_where_none_fits():
+    assert len(take(5)) == 5
+    give_back(np.empty(4))
+    assert len(take(5)) == 5
+    assert [len(memory) for memory in workspace.spare] == [4]
+
+
+def test_the_least_that_fits_is_taken_and_no_longer_spare():
+    large, fitting = np.empty(9), np.empty(5)
+    give_back(large)
+    give_back(fitting)
+    assert take(5) is fitting
+    assert take(5) is large
+    assert workspace.spare == []
+
+
+def test_the_two_largest_are_kept():
+    for size in (7, 3, 8, 5):
+        give_back(np.empty(size))
+    assert sorted(len(memory) for memory in workspace.spare) == [7, 8]
+
+
+def test_what_is_very_large_is_not_kept():
+    give_back(np.empty(LARGEST + 1))
+    assert workspace.spare == []
+    give_back(np.empty(LARGEST))
+    assert len(workspace.spare) == 1
