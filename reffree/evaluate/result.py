@@ -14,9 +14,6 @@ from numbers import Integral
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from pydantic import TypeAdapter, ValidationError
-
-from reffree.evaluate.table import rounded
 from reffree.formats.source import Source
 from reffree.util.errors import InputError, Place, UnknownNameError, shorten
 from reffree.util.grid import Cell, Grid
@@ -25,6 +22,7 @@ from reffree.util.optional import require_pandas
 
 if TYPE_CHECKING:
     import pandas as pd
+    from pydantic import TypeAdapter
 
 FORM = 2
 """Raised whenever results written before could be misread; form 1 is read, too."""
@@ -35,7 +33,23 @@ MOST = 10**15
 Kind = Literal["text", "count", "number", "score", "difference", "share", "p", "interval"]
 Value = str | int | float | None | list[float]
 
+DECIMALS = 10
+"""Rounding of results: far below any meaning, far above what batching can change."""
+
 SPECS = {"number": "z.3f", "difference": "+z.3f", "share": ".1%", "p": ".4f", "count": ",d"}
+
+
+def rounded(value: float | None) -> float | None:
+    """Round for output; -0.0 becomes 0.0, and what is not finite never gets out."""
+    if value is None:
+        return None
+    if not math.isfinite(value):
+        raise InputError(
+            f"the score {value}",
+            expected="a finite number, or none with its reason",
+            remedy="bring the vectors, or the costs of the metric, to a smaller scale",
+        )
+    return round(value, DECIMALS) + 0.0
 
 
 def plain(value: object) -> Any:  # noqa: ANN401  (what JSON knows)
@@ -309,6 +323,8 @@ class Result(ShowsItself):
                 remedy="make it with reffree study correlate … -o results.json, or reffree run",
                 place=place,
             )
+        from pydantic import ValidationError
+
         try:
             result = _reader().validate_python(data)
         except ValidationError as error:
@@ -336,6 +352,8 @@ def load_result(path: Path | str) -> Result:
 @cache
 def _reader() -> TypeAdapter[Result]:
     """Return what holds JSON against the fields of the dataclass."""
+    from pydantic import TypeAdapter
+
     return TypeAdapter(Result)
 
 

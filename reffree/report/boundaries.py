@@ -1,4 +1,4 @@
-"""Probabilities of boundaries beside the text, with the boundaries of every system.
+"""Boundaries drawn in the text: how probable each is, or what it contributes to a score.
 
 A line is a unit: its number, a bar as long as a boundary before it is likely, a letter for every
 system that has one there, and the text. Stretches where nothing happens are folded.
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import string
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
-from reffree.evaluate.result import Result, format_value
+from reffree.evaluate.result import DocumentText, Result, format_value
 from reffree.report.grid import console, render_terminal
 from reffree.util.errors import InputError, counted, shorten, visible
 from reffree.util.grid import Cell, Grid
@@ -27,6 +27,9 @@ NOTICED = 0.05
 BAR = 12
 NO_MARK = "·"
 EIGHTHS = " ▏▎▍▌▋▊▉"
+NEGLIGIBLE = 5e-4
+"""Changes of the loss that the three decimals shown do not see."""
+
 FOLDED = 3
 """Units on end in which nothing happens, from which on they are one line."""
 
@@ -242,3 +245,69 @@ def _marks(document: MappedDocument, unit: int) -> str:
         return (f"{len(names)}" if names else "").rjust(len(f"{len(document.places)}"))
     letters = zip(document.places, LETTERS, strict=False)
     return "".join(mark if name in names else NO_MARK for name, mark in letters)
+
+
+# Explanations of scores
+
+
+def draw_explanations(result: Result, *, color: bool, width: int | None) -> str:
+    """Draw every document under every system, with what its boundaries do to the first metric."""
+    out, file = console(color=color, width=width)
+    explanations = result.table("explanations")
+    metric = result.table("systems").column("metric")[0]
+    values = {
+        (row["document"], row["system"]): row["value"]
+        for row in result.table("documents").records(metric=metric)
+    }
+    for text, ((document, system), value) in zip(result.texts, values.items(), strict=True):
+        of = explanations.records(document=document, system=system, metric=metric)
+        shown = "undefined" if value is None else f"{value:.3f}"
+        title = f"{document} · {system} · {metric} {shown}"
+        for line in _text_lines(title, text, of):
+            out.print(line, no_wrap=True, overflow="ellipsis", crop=True)
+    return file.getvalue()
+
+
+def _text_lines(
+    title: str, text: DocumentText, explained: Sequence[Mapping[str, Any]]
+) -> Iterator[Text]:
+    """Yield the title, the units with boundaries between them, and what one more would do."""
+    from rich.text import Text
+
+    yield Text(visible(title), style="bold")
+    effects = {row["at"]: row for row in explained if row["kind"] == "boundary"}
+    for i, unit in enumerate(text.units):
+        if i in effects:
+            yield _boundary_line(effects[i])
+        time = f"[{text.clocks[i]}] " if text.clocks else ""
+        yield Text(f"{i + 1:5}  {time}{visible(' '.join(unit.split()))}")
+    more = next((row for row in explained if row["kind"] == "addition"), None)
+    if more is None:
+        said = "Every unit is a segment: there is no place for one more boundary."
+    elif more["contribution"] < NEGLIGIBLE:
+        said = "No further boundary would lower the loss."
+    else:
+        gain = more["contribution"]
+        said = f"One more boundary after unit {more['at']} would lower the loss by {gain:.3f}."
+    yield Text(f"       {said}\n", style="italic")
+
+
+def _boundary_line(effect: Mapping[str, Any]) -> Text:
+    """Say what a boundary does, and whether it would do better elsewhere."""
+    from rich.text import Text
+
+    contribution, shift, gain = (
+        effect[name] for name in ("contribution", "best_shift", "shift_gain")
+    )
+    if contribution is None:
+        style, said = "dim", "its effect is undefined"
+    elif abs(contribution) < NEGLIGIBLE:
+        style, said = "yellow", "makes no difference"
+    elif contribution > 0:
+        style, said = "green", f"helps by {contribution:.3f}"
+    else:
+        style, said = "red", f"harms by {-contribution:.3f}"
+    if shift and gain >= NEGLIGIBLE:
+        side = "later" if shift > 0 else "earlier"
+        said += f"; {counted(abs(shift), 'unit')} {side} would gain {gain:.3f}"
+    return Text(f"  ─── {said} ───", style=style)

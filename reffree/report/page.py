@@ -20,7 +20,6 @@ from reffree.evaluate.result import DocumentText, Result, Table, format_value
 from reffree.evaluate.table import ScoreTable, judged_by
 from reffree.report.boundaries import MappedDocument, format_probability, mapped_documents
 from reffree.report.charts import charts_of
-from reffree.report.score import result_of_scores
 from reffree.util.errors import InputError, Place, counted, visible, visible_json
 from reffree.util.grid import Grid
 
@@ -155,7 +154,7 @@ def _templates() -> Environment:
 def render_notebook(shown: Result | ScoreTable | Table) -> str:
     """Write verdict and tables for a notebook, whose style they take."""
     if isinstance(shown, ScoreTable):
-        shown = result_of_scores(shown.sorted_by(judged_by(shown.metrics)))
+        shown = shown.sorted_by(judged_by(shown.metrics)).result
     verdict = () if isinstance(shown, Table) else shown.verdict
     grids = [shown.grid()] if isinstance(shown, Table) else shown_grids(shown)
     return (

@@ -7,7 +7,7 @@ from functools import partial
 
 from reffree.evaluate.result import Result, Table
 from reffree.evaluate.table import ScoreTable
-from reffree.report.boundaries import draw_boundaries
+from reffree.report.boundaries import draw_boundaries, draw_explanations
 from reffree.report.grid import (
     OutputFormat,
     json_text,
@@ -16,7 +16,6 @@ from reffree.report.grid import (
     render_terminal,
     to_csv,
 )
-from reffree.report.score import draw_explanations, result_of_scores
 from reffree.util.errors import InputError, visible, visible_json
 
 
@@ -41,7 +40,7 @@ def render(
     if isinstance(result, ScoreTable):
         if format == "json":
             return json_text(result.to_dict())
-        result = result_of_scores(result)
+        result = result.result
         is_explained = table is None and any(each.name == "explanations" for each in result.tables)
     if format == "json":
         return _json(result)

@@ -16,7 +16,6 @@ from reffree.evaluate.result import Result
 from reffree.evaluate.table import ScoreTable
 from reffree.report.charts import charts_of
 from reffree.report.charts.chart import ROWS, Chart, Row, named
-from reffree.report.score import result_of_scores
 from reffree.util.errors import InputError, UnknownNameError
 
 FileFormat = Literal["svg", "png", "pdf"]
@@ -50,7 +49,7 @@ def chart_with_data(
 ) -> alt.TopLevelMixin:
     """Return a chart of a result, the first without a name, as picked or with first choices."""
     if isinstance(result, ScoreTable):
-        result = result_of_scores(result)
+        result = result.result
     charts = {chart.name: chart for chart in charts_of(result)}
     if not charts:
         raise InputError(
