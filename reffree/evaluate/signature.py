@@ -20,7 +20,7 @@ from reffree.evaluate.corpus_counts import CorpusCounts
 from reffree.evaluate.metric_set import MetricSet
 from reffree.metrics.free.result import OF_DOCUMENTS, OF_SEGMENTS, FreeMetric
 from reffree.statistics.resampling import CONFIDENCE, RESAMPLES
-from reffree.util.naming import Named, settings_of
+from reffree.util.naming import settings_of
 
 if TYPE_CHECKING:
     from reffree.encoders.base import EncoderSpec
@@ -48,10 +48,11 @@ class Signature:
     ) -> Signature:
         """Collect everything that went into a table of scores."""
         counts = corpus if isinstance(corpus, CorpusCounts) else CorpusCounts.of(corpus)
-        every: dict[str, Named] = {**metrics.reference_free, **metrics.gold_based}
-        fields = {"metrics": "+".join(_with_settings(every[name]) for name in metrics.names)}
+        named = [_with_settings(metrics.metric(name)) for name in metrics.names]
+        fields = {"metrics": "+".join(named)}
         if embedded is not None and metrics.reference_free:
             spec = embedded.spec
+            unlimited = "given" if spec.backend == "precomputed" else "none"
             fields |= {
                 "encoder": f"{spec.name}@{spec.revision}",
                 "backend": spec.backend,
@@ -59,7 +60,7 @@ class Signature:
                 "normalisation": spec.normalisation,
                 "dtype": _dtype(spec),
                 **_unusual(spec),
-                "maxlen": _max_length(spec),
+                "maxlen": unlimited if spec.max_length is None else str(spec.max_length),
                 "context": str(spec.context),
                 "truncated": f"{embedded.n_truncated / counts.n_units:.2%}",
                 "device": embedded.device,
@@ -89,12 +90,6 @@ def _aggregation(metrics: Collection[FreeMetric]) -> str:
     named = [(kind, {m.name: None for m in metrics if m.aggregation == kind}) for kind in others]
     usual = plain if kinds - set(others) else []
     return ",".join([*usual, *(f"{'+'.join(names)}={kind}" for kind, names in named)])
-
-
-def _max_length(spec: EncoderSpec) -> str:
-    if spec.max_length is not None:
-        return str(spec.max_length)
-    return "given" if spec.backend == "precomputed" else "none"
 
 
 def _dtype(spec: EncoderSpec) -> str:

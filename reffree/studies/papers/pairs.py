@@ -22,10 +22,9 @@ import numpy as np
 
 from reffree.data.corpus import Corpus
 from reffree.data.segmentation import Segmentation
-from reffree.evaluate.blocks import golds_of
 from reffree.evaluate.metric_set import MetricSet, choose_metrics
 from reffree.evaluate.result import DocumentText, Result, Table, columns, estimate
-from reffree.evaluate.score import check_gold
+from reffree.evaluate.score import check_gold, golds_of
 from reffree.evaluate.signature import Signature
 from reffree.formats.source import Source
 from reffree.metrics.gold.metric import count_pairs
@@ -197,7 +196,7 @@ def _choose_metrics(names: Sequence[str], corpus: Corpus, settings: StudySetting
             remedy="choose sed, alignment, boundary_similarity or the like",
         )
     check_gold(corpus, chosen)
-    return chosen.over(golds_of([corpus]))
+    return chosen.over(golds_of(corpus))
 
 
 def candidates(reference: Segmentation, kind: str, *, first_segment: bool) -> list[list[set[int]]]:
