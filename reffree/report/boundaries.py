@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import string
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
-from reffree.evaluate.result import DocumentText, Result, format_value
+from reffree.evaluate.result import Result, format_value
 from reffree.report.grid import console, render_terminal
 from reffree.util.errors import InputError, counted, shorten, visible
 from reffree.util.grid import Cell, Grid
@@ -103,13 +103,14 @@ def mapped_documents(result: Result) -> Iterator[MappedDocument]:
         grid = replace(own, rows=rows, title="").grid().columns(range(1, len(own.fields)))
         letters = [*LETTERS] if len(rows) <= len(LETTERS) else [""] * len(rows)
         places = {name: set(accumulate(masses[:-1])) for name, masses in text.systems.items()}
+        marked = zip(letters, grid.rows, strict=False)
         grid = replace(
             grid,
             header=("", *grid.header),
-            rows=tuple((Cell(mark), *row) for mark, row in zip(letters, grid.rows, strict=False)),
+            rows=tuple((Cell(mark), *row) for mark, row in marked),
             is_number=(False, *grid.is_number),
         )
-        described = (probabilities, places, describe_facts(facts[text.id]), grid)
+        described = (probabilities, places, _describe_facts(facts[text.id]), grid)
         yield MappedDocument(text.id, text.units, text.clocks, *described)
 
 
@@ -130,22 +131,22 @@ def draw_boundaries(result: Result, *, color: bool, width: int | None) -> tuple[
         widest = max(widest, len(document.places))
     if not drawn:
         return "", []
-    legend = (
-        "A bar is the posterior probability, given the text alone, of a boundary before its unit"
-    )
+    letters = "; letters mark the systems that have one there" if widest else ""
     if widest > len(LETTERS):
-        legend += "; beside it stands how many systems have one there, choose some with --only NAME"
-    elif widest:
-        legend += "; letters mark the systems that have one there"
+        letters = "; beside it stands how many systems have one there, choose some with --only NAME"
+    legend = (
+        "A bar is the posterior probability, given the text alone, of a boundary before its "
+        f"unit{letters}."
+    )
     further = len(result.texts) - len(drawn)
     more = (
         f"{counted(further, 'further document')} not drawn here: choose with --document ID, or "
         "see all with -o boundaries.html."
     )
-    return "".join(drawn), [*([more] if further else []), f"{legend}."]
+    return "".join(drawn), [*([more] if further else []), legend]
 
 
-def describe_facts(row: dict[str, Any]) -> str:
+def _describe_facts(row: dict[str, Any]) -> str:
     """Say in a sentence what the posterior of a document rests on."""
     units = counted(row["units"], "unit")
     if row["reason"] is not None:
@@ -193,14 +194,20 @@ def _draw_document(document: MappedDocument, *, color: bool, width: int | None) 
 
 
 def _draw_lines(document: MappedDocument) -> Iterator[Text]:
-    """Draw every unit, or several that are folded, as a line."""
+    """Draw every unit as a line, or several on end without anything at their gaps as one."""
     from rich.text import Text
 
+    happens = [
+        bool(document.having(at)) or (probability or 0.0) >= NOTICED
+        for at, probability in enumerate(document.probabilities, start=1)
+    ]
+    # The text's first and last unit are always drawn.
+    is_quiet = [not (before or after) for before, after in pairwise([True, *happens, True])]
     digits = len(f"{len(document.units)}")
     before = [None, *document.probabilities]  # of every unit
-    for is_folded, group in groupby(enumerate(_is_folded(document)), key=lambda each: each[1]):
-        units = [unit for unit, _ in group]
-        if is_folded:
+    for quiet, group in groupby(range(len(document.units)), key=is_quiet.__getitem__):
+        units = list(group)
+        if quiet and len(units) >= FOLDED:
             known = [p for unit in units if (p := before[unit]) is not None]
             most = f", none above {max(known):.3f}" if known else ""
             yield Text(f"{'⋮':>{digits}}  {counted(len(units), 'unit')}{most}", style="dim")
@@ -214,18 +221,6 @@ def _draw_lines(document: MappedDocument) -> Iterator[Text]:
             line.append(f" [{document.clocks[unit]}]" if document.clocks else "", style="dim")
             line.append(f" {visible(' '.join(document.units[unit].split()))}")
             yield line
-
-
-def _is_folded(document: MappedDocument) -> list[bool]:
-    """Tell for every unit whether it is folded: several on end without anything at their gaps."""
-    happens = [
-        bool(document.having(at)) or (probability or 0.0) >= NOTICED
-        for at, probability in enumerate(document.probabilities, start=1)
-    ]
-    # The text's first and last unit are always drawn.
-    is_quiet = [not (before or after) for before, after in pairwise([True, *happens, True])]
-    runs = [(quiet, len(list(group))) for quiet, group in groupby(is_quiet)]
-    return [quiet and n >= FOLDED for quiet, n in runs for _ in range(n)]
 
 
 def _bar(probability: float) -> str:
@@ -252,44 +247,34 @@ def _marks(document: MappedDocument, unit: int) -> str:
 
 def draw_explanations(result: Result, *, color: bool, width: int | None) -> str:
     """Draw every document under every system, with what its boundaries do to the first metric."""
+    from rich.text import Text
+
     out, file = console(color=color, width=width)
     explanations = result.table("explanations")
     metric = result.table("systems").column("metric")[0]
-    values = {
-        (row["document"], row["system"]): row["value"]
-        for row in result.table("documents").records(metric=metric)
-    }
-    for text, ((document, system), value) in zip(result.texts, values.items(), strict=True):
-        of = explanations.records(document=document, system=system, metric=metric)
-        shown = "undefined" if value is None else f"{value:.3f}"
-        title = f"{document} · {system} · {metric} {shown}"
-        for line in _text_lines(title, text, of):
+    rows = result.table("documents").records(metric=metric)
+    for text, row in zip(result.texts, rows, strict=True):
+        of = {"document": row["document"], "system": row["system"], "metric": metric}
+        value = "undefined" if row["value"] is None else f"{row['value']:.3f}"
+        title = f"{row['document']} · {row['system']} · {metric} {value}"
+        lines = [Text(visible(title), style="bold")]
+        found = explanations.records(**of)
+        effects = {each["at"]: each for each in found if each["kind"] == "boundary"}
+        for i, unit in enumerate(text.units):
+            if i in effects:
+                lines.append(_boundary_line(effects[i]))
+            time = f"[{text.clocks[i]}] " if text.clocks else ""
+            lines.append(Text(f"{i + 1:5}  {time}{visible(' '.join(unit.split()))}"))
+        more = [each for each in found if each["kind"] == "addition"]
+        said = "Every unit is a segment: there is no place for one more boundary."
+        if more and more[0]["contribution"] < NEGLIGIBLE:
+            said = "No further boundary would lower the loss."
+        elif more:
+            at, gain = more[0]["at"], more[0]["contribution"]
+            said = f"One more boundary after unit {at} would lower the loss by {gain:.3f}."
+        for line in [*lines, Text(f"       {said}\n", style="italic")]:
             out.print(line, no_wrap=True, overflow="ellipsis", crop=True)
     return file.getvalue()
-
-
-def _text_lines(
-    title: str, text: DocumentText, explained: Sequence[Mapping[str, Any]]
-) -> Iterator[Text]:
-    """Yield the title, the units with boundaries between them, and what one more would do."""
-    from rich.text import Text
-
-    yield Text(visible(title), style="bold")
-    effects = {row["at"]: row for row in explained if row["kind"] == "boundary"}
-    for i, unit in enumerate(text.units):
-        if i in effects:
-            yield _boundary_line(effects[i])
-        time = f"[{text.clocks[i]}] " if text.clocks else ""
-        yield Text(f"{i + 1:5}  {time}{visible(' '.join(unit.split()))}")
-    more = next((row for row in explained if row["kind"] == "addition"), None)
-    if more is None:
-        said = "Every unit is a segment: there is no place for one more boundary."
-    elif more["contribution"] < NEGLIGIBLE:
-        said = "No further boundary would lower the loss."
-    else:
-        gain = more["contribution"]
-        said = f"One more boundary after unit {more['at']} would lower the loss by {gain:.3f}."
-    yield Text(f"       {said}\n", style="italic")
 
 
 def _boundary_line(effect: Mapping[str, Any]) -> Text:
