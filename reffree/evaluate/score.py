@@ -100,17 +100,10 @@ def score(
             reference-free one, ``gold`` for every gold-based one. By default the reference-free
             ones, and where there is gold Pk, WindowDiff and boundary similarity.
         embeddings: one array per document, in corpus order or by id, instead of an encoder.
-        per_document: also return every document's scores.
-        per_segment: also return every segment's scores (implies ``per_document``).
-        unsegmented: what a document without a boundary scores: ``neutral`` (raw 0; SegReFree
-            skips it), ``skip`` (undefined), ``worst`` (raw -1, SegReFree 10).
-        average: of gold-based metrics over documents: ``macro``, the mean of their values, or
-            ``micro``, the value of all their counts together.
-        null: random arrangements of the same segment lengths to hold every score against, giving
-            z and p per document and per system; 0 for none.
-        explain: also return, for every boundary, what it contributes and where it would be better,
-            and the best place for one more (implies ``per_segment``).
-        seed: of the bootstrap, of the null and of the draws of expected errors.
+        per_segment: implies ``per_document``, as ``explain`` implies both.
+        unsegmented: ``neutral`` (raw 0; SegReFree skips it), ``skip`` (undefined) or ``worst``
+            (raw -1, SegReFree 10).
+        average: ``macro``, the mean of values, or ``micro``, the value of all counts together.
         progress: called as stages start.
         **encoding: which encoder, how and where: see `EncoderOptions`. With the device
             ``ray:address=…,actors=N`` documents are encoded and scored by Ray's actors.

@@ -374,7 +374,7 @@ class ScoreTable(ShowsItself):
             made = Table.of("documents", "", DOCUMENTS, rows, wide="metric", shown=not explained)
             tables.append(made)
         if explained:
-            found = [each for row in explained for each in _explanation_rows(row)]
+            found = list(self._explanation_rows())
             tables.append(Table.of("explanations", "", EXPLANATIONS, found))
         else:
             tables.append(Table.of("scores", "", SCORES, list(self._tidy_rows()), shown=False))
@@ -396,11 +396,12 @@ class ScoreTable(ShowsItself):
         best = {name: self.best(name) for name in metrics}
         for row, name in product(self.systems, metrics):
             score = row.metrics[name]
+            low, high = score.allowed or (-math.inf, math.inf)
             below = "" if score.null is None else str(score.null)
             if score.value is None:
                 below = "undefined"
-            elif score.allowed is not None and not _is_within(score.value, score.allowed):
-                below = "coarse" if score.value < score.allowed[0] else "fine"
+            elif not low <= score.value <= high:
+                below = "coarse" if score.value < low else "fine"
             yield {
                 **{"system": row.system, "segments": row.segments, "metric": name},
                 **{"value": score.value, "ci": score.ci, "spread": _spread(score), "null": below},
@@ -437,6 +438,16 @@ class ScoreTable(ShowsItself):
                 for segment, each in enumerate([part, *(part.segments or ())]):
                     place = {"segment": segment or None, "undefined": int(each.value is None)}
                     yield {**tidy(each, name), **of, **place}
+
+    def _explanation_rows(self) -> Iterator[tuple[Any, ...]]:
+        """One row per boundary, and one per document for the best addition."""
+        for row in self.documents or ():
+            for name, explanation in (row.explanations or {}).items():
+                own, addition = (row.id, row.system, name), explanation.addition
+                for e in explanation.boundaries:
+                    yield (*own, "boundary", e.at, e.contribution, e.best_shift, e.shift_gain)
+                if addition is not None:
+                    yield (*own, "addition", addition.at, addition.gain, None, None)
 
     def _legend(self) -> str:
         """Say how to read the cells, as far as there is something in them."""
@@ -513,17 +524,3 @@ class ScoreTable(ShowsItself):
 
 def _spread(score: Score) -> str:
     return "" if score.spread is None else f"± {format_value(score.spread, 'score')}"
-
-
-def _is_within(value: float, bounds: tuple[float, float]) -> bool:
-    return bounds[0] <= value <= bounds[1]
-
-
-def _explanation_rows(row: DocumentScores) -> Iterator[tuple[Any, ...]]:
-    """One row per boundary, and one per document for the best addition."""
-    for name, explanation in (row.explanations or {}).items():
-        own = (row.id, row.system, name)
-        for each in explanation.boundaries:
-            yield (*own, "boundary", each.at, each.contribution, each.best_shift, each.shift_gain)
-        if (addition := explanation.addition) is not None:
-            yield (*own, "addition", addition.at, addition.gain, None, None)
