@@ -56,16 +56,16 @@ def json_text(data: object) -> str:
 
 def to_csv(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     """Comma-separated values; None is empty, and a text that looks like a formula gets a ``'``."""
+
+    def safe(value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        return f"'{visible(value)}" if value.startswith(FORMULA) else visible(value)
+
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerows([_csv(value) for value in row] for row in (header, *rows))
+    writer.writerows([safe(value) for value in row] for row in (header, *rows))
     return out.getvalue()
-
-
-def _csv(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    return f"'{visible(value)}" if value.startswith(FORMULA) else visible(value)
 
 
 def markdown_page(
@@ -222,13 +222,8 @@ def _rich_text(cell: Cell) -> Text:
 
 def _compact(detail: str) -> str:
     """``[0.391, 0.431]`` as ``.391–.431``, ``± 0.113`` as ``±.113``: columns stay narrow."""
+    short = re.sub(r"(?<![\d.])0\.", ".", detail)
     if detail.startswith("["):
-        low, high = map(_no_zero, detail.strip("[]").split(", "))
+        low, high = short.strip("[]").split(", ")
         return f"{low}–{high}" if not high.startswith("-") else f"{low} to {high}"
-    if detail.startswith("± "):
-        return f"±{_no_zero(detail.removeprefix('± '))}"
-    return detail
-
-
-def _no_zero(number: str) -> str:
-    return number.replace("0.", ".", 1) if number.startswith(("0.", "-0.")) else number
+    return short.replace("± ", "±", 1) if detail.startswith("± ") else detail
