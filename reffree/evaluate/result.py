@@ -15,7 +15,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from reffree.formats.source import Source
-from reffree.util.errors import InputError, Place, UnknownNameError, shorten
+from reffree.util.errors import InputError, Place, UnknownNameError, mistake, shorten
 from reffree.util.grid import Cell, Grid
 from reffree.util.notebooks import ShowsItself, notebook_html
 from reffree.util.optional import require_pandas
@@ -330,7 +330,7 @@ class Result(ShowsItself):
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(map(str, first["loc"]))
-            raise _damaged(f"{where}: {shorten(first['msg'])}", place) from None
+            raise damaged(f"{where}: {shorten(first['msg'])}", place) from None
         return replace(result, tables=tuple(_checked(each, place) for each in result.tables))
 
 
@@ -367,11 +367,11 @@ def _checked(table: Table, place: Place | None) -> Table:
     fits = all(kinds.get(str(name)) == kind for kind, found in of_kind.items() for name in found)
     is_wide = table.wide is None or table.wide in wide_among
     if len(kinds) < len(names) or not (fits and is_wide and flags <= {*names}):
-        raise _damaged(f"the header of table {shorten(table.name)!r}", place)
+        raise damaged(f"the header of table {shorten(table.name)!r}", place)
     rows = []
     for i, row in enumerate(table.rows):
         if len(row) != len(names) or not all(map(_is_of_kind, row, table.fields)):
-            raise _damaged(f"row {i + 1} of table {shorten(table.name)!r}", place)
+            raise damaged(f"row {i + 1} of table {shorten(table.name)!r}", place)
         rows.append(tuple(map(plain, row)))
     return replace(table, rows=tuple(rows))
 
@@ -389,10 +389,8 @@ def _is_of_kind(value: Value, field: Field) -> bool:
     return field.kind not in ("text", "interval") and abs(value) <= MOST
 
 
-def _damaged(found: str, place: Place | None) -> InputError:
-    return InputError(
-        f"damaged results ({found})",
-        expected="what reffree wrote, unchanged",
-        remedy="run the study again",
-        place=place,
-    )
+def damaged(
+    found: str, place: Place | None = None, remedy: str = "run the study again"
+) -> InputError:
+    """Return the error for results that are not as they were written."""
+    return mistake(place, f"damaged results ({found})", "what reffree wrote, unchanged", remedy)

@@ -32,13 +32,15 @@ if TYPE_CHECKING:
     from reffree.encoders.embed import Embeddings
     from reffree.evaluate.table import DocumentScores
     from reffree.metrics.free.result import RawScores, Unsegmented
-    from reffree.metrics.gold.failure_modes import FailureMode
 
 Average = Literal["macro", "micro"]
 
 TOO_FEW = f"fewer than {MIN_DOCUMENTS} documents with a score"
 FACTS = ("information", "chance_information", "assumed_segments", "fewest", "most")
 """What the posterior behind an expected error is described by (`PosteriorFacts`)."""
+
+REGIME = ("w_f1", "bor", "purity", "coverage")
+"""Figures that a failure mode rests on; only bor may be undefined."""
 
 OVER_DOCUMENTS = {"n_segments": 0, "has_gold": 0} | dict.fromkeys(
     ("raw", "weights", "left_out", "spread", "facts", "excess"), 1
@@ -250,8 +252,14 @@ class Scores:
                 name: self.corpus_score(name, s, bootstrap, nulls.get((system, name)))
                 for name in self.metrics.names
             }
+            figures = [scores[name].value for name in REGIME if name in scores]
+            mode = None
+            if len(figures) == len(REGIME) and None not in (figures[0], *figures[2:]):
+                from reffree.metrics.gold.failure_modes import failure_mode
+
+                mode = failure_mode(*figures)  # type: ignore[arg-type]
             n, n_single = int(self.n_segments[:, s].sum()), int((self.n_segments[:, s] == 1).sum())
-            rows.append(SystemScores(system, n, n_single, scores, _failure_mode(scores)))
+            rows.append(SystemScores(system, n, n_single, scores, mode))
         return tuple(rows)
 
     def part_score(self, name: str, d: int, s: int) -> PartScore:
@@ -311,14 +319,3 @@ def corpus_mean(raw: Floats, weights: Floats) -> float | None:
     if not defined.any():
         return None
     return float(np.average(raw[defined], weights=weights[defined]))
-
-
-def _failure_mode(scores: Mapping[str, CorpusScore]) -> FailureMode | None:
-    """Name the regime where all four figures it rests on were asked for and are defined."""
-    values = {name: scores[name].value for name in ("w_f1", "purity", "coverage") if name in scores}
-    known = {name: value for name, value in values.items() if value is not None}
-    if len(known) < 3 or "bor" not in scores:
-        return None
-    from reffree.metrics.gold.failure_modes import failure_mode
-
-    return failure_mode(known["w_f1"], scores["bor"].value, known["purity"], known["coverage"])

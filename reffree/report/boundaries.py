@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
-from reffree.evaluate.result import Result, format_value
+from reffree.evaluate.result import Result, damaged, format_value
 from reffree.report.grid import console, render_terminal
-from reffree.util.errors import InputError, counted, shorten, visible
+from reffree.util.errors import counted, shorten, visible
 from reffree.util.grid import Cell, Grid
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 NOTICED = 0.05
 """Probabilities from this on are written beside their bars."""
 
+AGAIN = "run reffree boundaries again"
 BAR = 12
 NO_MARK = "·"
 EIGHTHS = " ▏▎▍▌▋▊▉"
@@ -87,7 +88,7 @@ def mapped_documents(result: Result) -> Iterator[MappedDocument]:
     for name, kinds in NEEDED.items():
         found = {each.name: each.kind for each in result.table(name).fields}
         if not kinds.items() <= found.items():
-            raise _damaged(f"the header of table {name!r}")
+            raise damaged(f"the header of table {name!r}", remedy=AGAIN)
     gaps: dict[str, list[float | None]] = {}
     for row in result.table("gaps").records():
         gaps.setdefault(row["document"], []).append(row["probability"])
@@ -98,7 +99,7 @@ def mapped_documents(result: Result) -> Iterator[MappedDocument]:
         is_whole = all(sum(masses) == len(text.units) for masses in text.systems.values())
         is_known = text.id in facts and len(text.clocks) in (0, len(text.units))
         if not (is_whole and is_known and len(probabilities) == len(text.units) - 1):
-            raise _damaged(f"document {shorten(text.id)!r}")
+            raise damaged(f"document {shorten(text.id)!r}", remedy=AGAIN)
         rows = tuple(row for row in own.rows if row[0] == text.id)
         grid = replace(own, rows=rows, title="").grid().columns(range(1, len(own.fields)))
         letters = [*LETTERS] if len(rows) <= len(LETTERS) else [""] * len(rows)
@@ -119,12 +120,24 @@ def draw_boundaries(result: Result, *, color: bool, width: int | None) -> tuple[
 
     A terminal gets the first ones, unless documents were chosen.
     """
+    from rich.text import Text
+
     drawn: list[str] = []
     n_lines = widest = 0
     is_cut = width is not None and not result.settings.get("documents")
     for document in mapped_documents(result):
-        text = _draw_document(document, color=color, width=width)
-        n_lines += text.count("\n")
+        out, file = console(color=color, width=width)
+        out.print(Text(visible(document.id), style="bold"), no_wrap=True, overflow="ellipsis")
+        out.print(Text(document.facts), soft_wrap=width is None)
+        table = "\n"
+        if document.places:
+            table = render_terminal([document.grid], [], color=color, width=width)
+        # Systems that have no letters stand below the text.
+        file.write(table if document.has_letters and document.places else "")
+        for line in _draw_lines(document):
+            out.print(line, no_wrap=True, overflow="ellipsis", crop=True)
+        file.write("\n" if document.has_letters else table)
+        n_lines += (text := file.getvalue()).count("\n")
         if is_cut and drawn and n_lines > SCREEN_LINES:
             break
         drawn.append(text)
@@ -158,14 +171,6 @@ def _describe_facts(row: dict[str, Any]) -> str:
     )
 
 
-def _damaged(found: str) -> InputError:
-    return InputError(
-        f"damaged results ({found})",
-        expected="what reffree wrote, unchanged",
-        remedy="run reffree boundaries again",
-    )
-
-
 def format_probability(probability: float | None) -> str:
     """Two decimals, from `NOTICED` on.
 
@@ -175,22 +180,6 @@ def format_probability(probability: float | None) -> str:
     if probability is None or probability < NOTICED:
         return ""
     return "1.0" if probability >= 0.995 else f"{probability:.2f}".removeprefix("0")
-
-
-def _draw_document(document: MappedDocument, *, color: bool, width: int | None) -> str:
-    """Draw title, systems with their letters, text; systems without letters stand below it."""
-    from rich.text import Text
-
-    out, file = console(color=color, width=width)
-    out.print(Text(visible(document.id), style="bold"), no_wrap=True, overflow="ellipsis")
-    out.print(Text(document.facts), soft_wrap=width is None)
-    grids = [document.grid] if document.places else []
-    table = render_terminal(grids, [], color=color, width=width) if grids else ""
-    file.write(table if document.has_letters else "")
-    for line in _draw_lines(document):
-        out.print(line, no_wrap=True, overflow="ellipsis", crop=True)
-    file.write("\n" if document.has_letters else table or "\n")
-    return file.getvalue()
 
 
 def _draw_lines(document: MappedDocument) -> Iterator[Text]:
@@ -216,7 +205,12 @@ def _draw_lines(document: MappedDocument) -> Iterator[Text]:
             line = Text(f"{unit + 1:{digits}} ")
             line.append(_bar(before[unit] or 0.0), style="cyan")
             line.append(f"{format_probability(before[unit]):>4} ")
-            for mark in _marks(document, unit):
+            names = document.having(unit)
+            marks = (f"{len(names)}" if names else "").rjust(len(f"{len(document.places)}"))
+            if document.has_letters:
+                letters = zip(document.places, LETTERS, strict=False)
+                marks = "".join(mark if name in names else NO_MARK for name, mark in letters)
+            for mark in marks:
                 line.append(mark, style="dim" if mark == NO_MARK else "bold green")
             line.append(f" [{document.clocks[unit]}]" if document.clocks else "", style="dim")
             line.append(f" {visible(' '.join(document.units[unit].split()))}")
@@ -231,15 +225,6 @@ def _bar(probability: float) -> str:
     """
     whole, eighths = divmod(round(probability * BAR * 8), 8)
     return f"{'█' * whole}{EIGHTHS[eighths].strip()}".ljust(BAR)
-
-
-def _marks(document: MappedDocument, unit: int) -> str:
-    """The letter of each system with a boundary, in its column; without letters, how many."""
-    names = document.having(unit)
-    if not document.has_letters:
-        return (f"{len(names)}" if names else "").rjust(len(f"{len(document.places)}"))
-    letters = zip(document.places, LETTERS, strict=False)
-    return "".join(mark if name in names else NO_MARK for name, mark in letters)
 
 
 # Explanations of scores

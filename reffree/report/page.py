@@ -19,12 +19,12 @@ from reffree.data.corpus import GOLD
 from reffree.evaluate.result import DocumentText, Result, Table, format_value
 from reffree.evaluate.table import ScoreTable, judged_by
 from reffree.report.boundaries import MappedDocument, format_probability, mapped_documents
-from reffree.report.charts import charts_of
+from reffree.report.charts import charts_of, require_drawing
 from reffree.util.errors import InputError, Place, counted, visible, visible_json
 from reffree.util.grid import Grid
 
 if TYPE_CHECKING:
-    from reffree.report.charts.chart import Chart, Row
+    from reffree.report.charts.chart import Row
 
 DIGITS = 5
 """Of numbers in charts: more than a screen can show."""
@@ -60,7 +60,16 @@ def render_page(result: Result) -> str:
     texts: list[dict[str, Any]] = []
     if not maps:
         texts, notes = page_texts([text for text in result.texts if text.systems])
-    data = {"charts": list(map(_packed_chart, charts)), "texts": texts}
+    packed_charts = [
+        {
+            "spec": require_drawing().vega_for_page(each),
+            "data": packed(each.rows),
+            "choices": [{"field": c.field, "columns": c.columns} for c in each.choices],
+            **{"required": each.required, "facet": each.facet, "panel": each.panel},
+        }
+        for each in charts
+    ]
+    data = {"charts": packed_charts, "texts": texts}
     sections: dict[str, Any] = {"answer": True, "charts": charts, "tables": tables}
     sections |= {"documents": maps, "texts": texts, "reading": result.reading, "settings": True}
     return _render(
@@ -196,19 +205,6 @@ def packed(rows: Sequence[Row]) -> dict[str, Any]:
         else:
             columns[name] = {"values": values}
     return {"length": len(rows), "columns": columns}
-
-
-def _packed_chart(chart: Chart) -> dict[str, Any]:
-    from reffree.report.charts.drawing import vega_for_page
-
-    return {
-        "spec": vega_for_page(chart),
-        "data": packed(chart.rows),
-        "choices": [{"field": choice.field, "columns": choice.columns} for choice in chart.choices],
-        "required": chart.required,
-        "facet": chart.facet,
-        "panel": chart.panel,
-    }
 
 
 def _short(value: Any) -> Any:  # noqa: ANN401  (any plain value)
