@@ -27,9 +27,7 @@ from reffree.evaluate.scores import Scores, ScoreSettings
 from reffree.evaluate.signature import Signature
 from reffree.evaluate.table import DocumentScores, NullTest, PartScore, ScoreTable
 from reffree.evaluate.verdict import score_notes, verdict
-from reffree.formats import load
 from reffree.formats.shards import Shards
-from reffree.formats.values import is_value
 from reffree.metrics.free.pooling import document_pool
 from reffree.metrics.gold.metric import Golds, count_pairs
 from reffree.metrics.gold.pairs import Pairs
@@ -119,8 +117,8 @@ def score(
         per_segment=per_segment or explain,
         explain=explain,
     )
-    if is_value(corpus):
-        corpus = load(corpus)
+    if not isinstance(corpus, Corpus | Shards):
+        corpus = _load_value(corpus)
     options = settings.options
     is_remote = parse_ray(options.device) is not None
     _check_source(corpus, settings, is_given=embeddings is not None, is_remote=is_remote)
@@ -406,16 +404,24 @@ def _table(scores: Scores, counts: CorpusCounts, notes: Sequence[str]) -> ScoreT
     )
 
 
-def _check_source(
-    corpus: Corpus | Shards, settings: ScoreSettings, *, is_given: bool, is_remote: bool
-) -> None:
-    """Refuse what cannot be scored."""
-    if not isinstance(corpus, Corpus | Shards):
+def _load_value(value: object) -> Corpus:
+    """Make a corpus of a data frame or a list of documents; refuse what is none."""
+    from reffree.formats import load
+    from reffree.formats.values import is_value
+
+    if not is_value(value):
         raise InputError(
-            f"a {type(corpus).__name__} to score",
+            f"a {type(value).__name__} to score",
             expected="a Corpus",
             remedy='load it first: reffree.score(reffree.load("corpus.jsonl"))',
         )
+    return load(value)
+
+
+def _check_source(
+    corpus: Corpus | Shards, settings: ScoreSettings, *, is_given: bool, is_remote: bool
+) -> None:
+    """Refuse what goes with a corpus in memory only, or scored here."""
     if is_given and (is_remote or isinstance(corpus, Shards)):
         raise OptionError(
             "embeddings beside shards or Ray's actors",
