@@ -336,24 +336,17 @@ class ScoreTable(ShowsItself):
             *("system", "metric", "direction", "value", "raw", "ci_low", "ci_high", "documents"),
             *("undefined", *POSTERIOR),
         )
-        ends = {"ci_low": 0, "ci_high": 1}
-        rows = [
-            {"system": row.system, "metric": name, **dict.fromkeys(POSTERIOR), **score.to_dict()}
-            | {end: score.ci and rounded(score.ci[i]) for end, i in ends.items()}
-            for row in self.systems
-            for name, score in row.metrics.items()
-        ]
+        rows = [each for each in self._tidy_rows() if "document" not in each]
+        for row in rows:
+            row["ci_low"], row["ci_high"] = row["ci"] or (None, None)
         return require_pandas().DataFrame(rows, columns=header)
 
     def documents_to_pandas(self) -> pd.DataFrame:
         """One row per document, system and metric (needs pandas and ``per_document=True``)."""
         header = ("id", "system", "metric", "value", "raw", "weight", *POSTERIOR)
-        rows = [
-            {"id": row.id, "system": row.system, "metric": name}
-            | {**dict.fromkeys(header[5:]), **score.to_dict()}
-            for row in self.documents or ()
-            for name, score in row.metrics.items()
-        ]
+        rows = [each for each in self._tidy_rows() if each.get("segment", 0) is None]
+        for row in rows:
+            row["id"] = row["document"]
         return require_pandas().DataFrame(rows, columns=header)
 
     @property
@@ -374,8 +367,8 @@ class ScoreTable(ShowsItself):
             made = Table.of("documents", "", DOCUMENTS, rows, wide="metric", shown=not explained)
             tables.append(made)
         if explained:
-            found = list(self._explanation_rows())
-            tables.append(Table.of("explanations", "", EXPLANATIONS, found))
+            effects = list(self._explanation_rows())
+            tables.append(Table.of("explanations", "", EXPLANATIONS, effects))
         else:
             tables.append(Table.of("scores", "", SCORES, list(self._tidy_rows()), shown=False))
         return Result(
@@ -427,7 +420,7 @@ class ScoreTable(ShowsItself):
         def tidy(score: Score, metric: str) -> dict[str, Any]:
             z, p = (None, None) if score.null is None else (score.null.z, score.null.p)
             own = {"metric": metric, "direction": directions[metric], "null_z": z, "null_p": p}
-            return {**score.to_dict(), **own}
+            return {**dict.fromkeys((*POSTERIOR, "weight")), **score.to_dict(), **own}
 
         for row in self.systems:
             for name, score in row.metrics.items():
