@@ -1,4 +1,4 @@
-"""What is counted over a corpus before its documents are scored, and the blocks they are cut in."""
+"""What is counted over a corpus, what was lost of it, and the blocks its documents are cut in."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from reffree.data.corpus import GOLD, Corpus, Document, lacking_system
-from reffree.util.errors import InputError, Place
+from reffree.util.errors import InputError, Place, counted, listed
 
 if TYPE_CHECKING:
     from reffree.encoders.embed import Embeddings
@@ -16,59 +16,53 @@ if TYPE_CHECKING:
 BLOCK_UNITS = 8192
 """Units scored together. Their vectors are in memory, so this bounds it for any corpus."""
 
+UNREAD = 0.05
+"""Share of units that an encoder may not have been made for before it is worth a note."""
+
 
 @dataclass(slots=True)
 class CorpusCounts:
-    """Counts over documents, added one by one."""
+    """Counts over the documents of a corpus."""
 
     n_documents: int = 0
     n_units: int = 0
     n_longest: int = 0  # units of the longest document
     n_dropped: int = 0  # that take no part, for want of text or by an option
     n_without_text: int = 0
+    n_distinct: int = 0  # units with different texts
     n_gold: int = 0  # documents with a gold that can be scored as a system
     n_compared: int = 0  # documents with something to compare with
     annotators: set[int] = field(default_factory=set)  # how many, where there are several golds
     systems: dict[str, int] = field(default_factory=dict)  # documents that have each
     first: Place = field(default_factory=Place)
-    _lacking: dict[str, Place] = field(default_factory=dict)  # first document without a system
-    _texts: set[bytes] = field(default_factory=set)  # digests of the units
+    lacking: dict[str, Place] = field(default_factory=dict)  # first document without a system
 
     @classmethod
     def of(cls, documents: Iterable[Document]) -> CorpusCounts:
-        """Count over documents."""
+        """Go through the documents once."""
         counts = cls()
+        texts: set[bytes] = set()
         for document in documents:
-            counts.add(document)
+            if not counts.n_documents:
+                counts.first = document.place
+            for name in document.systems:
+                if name not in counts.systems and counts.n_documents:
+                    counts.lacking[name] = counts.first
+                counts.systems[name] = counts.systems.get(name, 0) + 1
+            for name in counts.systems.keys() - document.systems.keys():
+                counts.lacking.setdefault(name, document.place)
+            counts.n_documents += 1
+            counts.n_units += len(document.units)
+            counts.n_longest = max(counts.n_longest, len(document.units))
+            counts.n_dropped += document.n_dropped
+            counts.n_without_text += document.n_dropped - document.n_left_out
+            counts.n_gold += document.gold is not None
+            counts.n_compared += bool(document.references)
+            if document.golds:
+                counts.annotators.add(len(document.golds))
+            texts.update(blake2b(unit.encode(), digest_size=16).digest() for unit in document.units)
+        counts.n_distinct = len(texts)
         return counts
-
-    def add(self, document: Document) -> None:
-        """Count one more."""
-        if not self.n_documents:
-            self.first = document.place
-        for name in document.systems:
-            if name not in self.systems and self.n_documents:
-                self._lacking[name] = self.first
-            self.systems[name] = self.systems.get(name, 0) + 1
-        for name in self.systems.keys() - document.systems.keys():
-            self._lacking.setdefault(name, document.place)
-        self.n_documents += 1
-        self.n_units += len(document.units)
-        self.n_longest = max(self.n_longest, len(document.units))
-        self.n_dropped += document.n_dropped
-        self.n_without_text += document.n_dropped - document.n_left_out
-        self.n_gold += document.gold is not None
-        self.n_compared += bool(document.references)
-        if document.golds:
-            self.annotators.add(len(document.golds))
-        self._texts.update(
-            blake2b(unit.encode(), digest_size=16).digest() for unit in document.units
-        )
-
-    @property
-    def n_distinct(self) -> int:
-        """Units with different texts."""
-        return len(self._texts)
 
     @property
     def hypotheses(self) -> tuple[str, ...]:
@@ -94,7 +88,7 @@ class CorpusCounts:
             )
         for name, having in self.systems.items():
             if having < self.n_documents:
-                place = replace(self._lacking[name], system=name)
+                place = replace(self.lacking[name], system=name)
                 raise lacking_system(self.n_documents - having, self.n_documents, place)
 
 
@@ -113,3 +107,28 @@ def blocks_of(documents: Iterable[Document]) -> Iterator[Corpus]:
         size += len(document.units)
     if block:
         yield Corpus.of_checked(block)
+
+
+def dropped_notes(counts: CorpusCounts, embedded: Embeddings | None) -> list[str]:
+    """Say what was dropped, cut off or not understood while a corpus was read and encoded."""
+    notes, n_units = [], counts.n_units
+    if counts.n_without_text:
+        dropped = counted(counts.n_without_text, "unit")
+        notes.append(f"{dropped} without text dropped, the boundaries reindexed.")
+    if embedded is None:
+        return notes
+    if embedded.n_truncated:
+        notes.append(
+            f"{embedded.n_truncated:,} of {counted(n_units, 'unit')} cut off at the "
+            f"encoder's {embedded.spec.max_length} tokens."
+        )
+    if many := {kind: n for kind, n in embedded.unread.items() if n > UNREAD * n_units}:
+        from reffree.encoders.aliases import readers
+
+        told = listed(f"{n:,} of {counted(n_units, 'unit')} in {kind}" for kind, n in many.items())
+        better = " or ".join(readers(many))
+        notes.append(
+            f"{told}: {embedded.spec.name} was not made for that, and its vectors may say little; "
+            f"choose one that was{better and f': {better}'} (reffree models)."
+        )
+    return notes

@@ -1,14 +1,19 @@
-"""Metrics of both kinds by name, in the order of the table's columns."""
+"""Metrics of both kinds by name, in the order of the table's columns, and what they read."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from reffree.data.corpus import Corpus
+from reffree.encoders.base import EncoderSpec
+from reffree.encoders.options import EncoderOptions
 from reffree.evaluate.corpus_counts import CorpusCounts
-from reffree.evaluate.judges import without_read_sources
 from reffree.metrics.free.result import FreeMetric
 from reffree.metrics.gold.metric import GoldMetric, Golds
 from reffree.metrics.registry import (
@@ -21,8 +26,20 @@ from reffree.metrics.registry import (
 from reffree.util.errors import InputError
 from reffree.util.naming import spelling_of
 
+if TYPE_CHECKING:
+    from reffree.metrics.free.evidence import Reading
+
 ALL = {"all": FREE_METRICS, "gold": GOLD_METRICS}
 """Names that stand for every metric of a kind."""
+
+READERS = {
+    "vectors": ("depth", "changepoint", "greedy", "optimal"),
+    "words": ("texttiling", "c99", "textseg"),
+}
+"""Methods of ``reffree segment`` by what they look for coherence in; systems are called as they."""
+
+JUDGES = ("placement", "expected_pk")
+"""What a verdict opens with that reads all sources."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +67,16 @@ def choose_metrics(
     None means the default: the reference-free ones, and `GOLD_DEFAULT` where every document has
     gold and there is a system to hold against it.
     """
-    given = [names] if isinstance(names, str) else _default(corpus) if names is None else [*names]
-    every = [one for name in given for one in ALL.get(name, [name])]
+    if names is None:
+        counts = corpus if isinstance(corpus, CorpusCounts) else CorpusCounts.of(corpus)
+        names = without_read_sources(DEFAULT, counts.systems)
+        if counts.systems and counts.n_compared == counts.n_documents:
+            names = [*names, *GOLD_DEFAULT]
+    given = [names] if isinstance(names, str) else names
     free: dict[str, FreeMetric] = {}
     gold: dict[str, GoldMetric] = {}
     order = []
-    for text in every:
+    for text in [one for name in given for one in ALL.get(name, [name])]:
         metric = parse_metric(text)
         name = spelling_of(metric)
         order.append(name)
@@ -91,10 +112,79 @@ def check_metrics(names: Sequence[str]) -> None:
         check_metric(name)
 
 
-def _default(corpus: Corpus | CorpusCounts) -> list[str]:
-    counts = corpus if isinstance(corpus, CorpusCounts) else CorpusCounts.of(corpus)
-    has_gold = counts.n_compared == counts.n_documents
+# Sources that systems have read
+
+
+def known_readers(systems: Iterable[str]) -> dict[str, list[str]]:
+    """Return the systems that are known to have looked for coherence in a source, by source."""
+    named = {system: system.partition(":")[0] for system in systems}
+    found = {s: [n for n, name in named.items() if name in names] for s, names in READERS.items()}
+    return {source: names for source, names in found.items() if names}
+
+
+def without_read_sources(metrics: Sequence[str], systems: Iterable[str]) -> list[str]:
+    """Put before metrics that read all sources the same without the one that systems have read.
+
+    Nothing is added where systems have read several: leaving out all of them leaves too little.
+    """
+    readers = list(known_readers(systems))
+    found = []
+    for metric in metrics:
+        if len(readers) == 1 and metric in JUDGES:
+            found.append(f"{metric}:without={readers[0]}")
+        found.append(metric)
+    return found
+
+
+# Trained scorers: their probabilities reach a metric as what it reads
+
+
+def _scorer_folders(metrics: Iterable[object]) -> list[str]:
+    """Folders of the trained scorers that expected errors name, each once."""
+    return list(dict.fromkeys(filter(None, (getattr(each, "scorer", "") for each in metrics))))
+
+
+def check_scorers(metrics: Iterable[object], encoder: EncoderSpec | None) -> None:
+    """Refuse what metrics name as trained scorers and is none, or is of another encoder.
+
+    ``encoder`` is what will make the vectors, so nothing need be encoded first; None where that is
+    not known.
+    """
+    for folder in _scorer_folders(metrics):
+        from reffree.segmenters.trained.scorer import check_scorer
+
+        check_scorer(folder, encoder)
+
+
+def with_scorers_encoder(metrics: Iterable[object], options: EncoderOptions) -> EncoderOptions:
+    """Return options with the encoder of trained scorers that metrics name, if none is given."""
+    folders = _scorer_folders(metrics)
+    if not folders or options.encoder is not None:
+        return options
+    from reffree.segmenters.trained.folder import encoders_of, trained_encoding
+
+    return trained_encoding(options, encoders_of(folders))
+
+
+def readings(
+    corpus: Corpus,
+    metrics: Iterable[object],
+    vectors: Sequence[NDArray[np.generic]] | None,
+    encoder: EncoderSpec | None,
+    device: str = "auto",
+) -> list[Reading]:
+    """Every document's text, and the gaps scored by each trained scorer that a metric names.
+
+    That is what expected errors read besides vectors; other metrics read nothing.
+    """
+    from reffree.metrics.free.evidence import Reading
+
+    scored = {}
+    for folder in _scorer_folders(metrics):
+        from reffree.segmenters.trained.scorer import gap_probabilities
+
+        scored[folder] = gap_probabilities(folder, corpus, vectors, encoder, device)
     return [
-        *without_read_sources(DEFAULT, counts.systems),
-        *(GOLD_DEFAULT if has_gold and counts.systems else ()),
+        Reading(document.units, {folder: scores[d] for folder, scores in scored.items()})
+        for d, document in enumerate(corpus)
     ]

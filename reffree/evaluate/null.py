@@ -51,34 +51,31 @@ def draw_null(
     from reffree.metrics.free.engine import score_documents
 
     settings, systems = scores.settings, scores.systems
-    metrics, draws = tested_metrics(scores), scores.settings.null
+    metrics, draws, hypotheses = _tested_metrics(scores), settings.null, documents.hypotheses
     sums = np.zeros((2, len(systems), len(metrics), draws))
     tests: DocumentTests = {}
     at_once = max(1, HYPOTHESES_AT_ONCE // (len(systems) * draws))
     for start in range(0, len(documents), at_once):
         group = range(start, min(start + at_once, len(documents)))
+        ids = [documents[d].id for d in group]
+        drawn = [
+            [_arrangements(hypotheses[s][d].masses, id, settings) for s in systems]
+            for d, id in zip(group, ids, strict=True)
+        ]
         found = score_documents(
             [vectors[d] for d in group],
-            [
-                stack_masses(
-                    [
-                        _arrangements(documents.hypotheses[s][d].masses, documents[d].id, settings)
-                        for s in systems
-                    ]
-                )
-                for d in group
-            ],
+            list(map(stack_masses, drawn)),
             list(metrics.values()),
             unsegmented=settings.unsegmented,
             device=device,
-            names=[documents[d].id for d in group],
+            names=ids,
             readings=[readings[d] for d in group],
             progress=progress,
         )
         for m, (name, metric) in enumerate(metrics.items()):
             at = scores.index(name)
-            for d, drawn in zip(group, found[name], strict=True):
-                null = drawn.on_host().documents.reshape(len(systems), draws)
+            for d, each in zip(group, found[name], strict=True):
+                null = each.on_host().documents.reshape(len(systems), draws)
                 for s, values in enumerate(null):
                     raw, weight = float(scores.raw[at, d, s]), float(scores.weights[at, d, s])
                     tests[d, s, name] = compare_with_null(raw, values, metric)
@@ -88,7 +85,7 @@ def draw_null(
     return sums, tests
 
 
-def tested_metrics(scores: Scores) -> dict[str, FreeMetric]:
+def _tested_metrics(scores: Scores) -> dict[str, FreeMetric]:
     """Return the metrics by which the same lengths in another order may score differently."""
     return {name: each for name, each in scores.metrics.reference_free.items() if each.reads_order}
 
@@ -100,7 +97,7 @@ def corpus_tests(scores: Scores) -> dict[tuple[str, str], NullTest | None]:
     with np.errstate(invalid="ignore"):
         means = scores.null[0] / scores.null[1]
     tests = {}
-    for m, (name, metric) in enumerate(tested_metrics(scores).items()):
+    for m, (name, metric) in enumerate(_tested_metrics(scores).items()):
         at = scores.index(name)
         for s, system in enumerate(scores.systems):
             mean = corpus_mean(scores.raw[at, :, s], scores.weights[at, :, s])
@@ -122,13 +119,8 @@ def compare_with_null(raw: float, null: Floats, metric: FreeMetric) -> NullTest 
     mean, sd = float(losses.mean()), float(losses.std())
     tolerance = TIE * max(1.0, abs(loss))
     as_good = int((losses <= loss + tolerance).sum())
-    return NullTest(
-        draws=int(null.size),
-        mean=mean,
-        sd=sd if sd > tolerance else 0.0,
-        z=(loss - mean) / sd if sd > tolerance else None,
-        p=(1 + as_good) / (1 + null.size),
-    )
+    z, p = (loss - mean) / sd if sd > tolerance else None, (1 + as_good) / (1 + null.size)
+    return NullTest(int(null.size), mean, sd if sd > tolerance else 0.0, z, p)
 
 
 def _arrangements(masses: tuple[int, ...], id: str, settings: ScoreSettings) -> Masses:

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import islice
 
-from reffree.data.corpus import Corpus
+from reffree.data.corpus import Corpus, Document
 from reffree.encoders.address import refuse_endpoint
 from reffree.encoders.device import parse_ray
 from reffree.encoders.embed import Embeddings
 from reffree.encoders.opening import ray_actors, remote_options
-from reffree.evaluate.blocks import Plan, score_documents
+from reffree.evaluate.corpus_counts import blocks_of
 from reffree.evaluate.metric_set import MetricSet
+from reffree.evaluate.score import Plan, score_documents
 from reffree.evaluate.scores import Scores
 from reffree.metrics.free.custom import CustomMetric
 from reffree.util.errors import OptionError
@@ -25,7 +26,7 @@ Item = tuple[Corpus, Embeddings | None]
 
 
 def score_on_ray(
-    blocks: Iterable[Corpus], plan: Plan, n_units: int, progress: Progress = no_progress
+    documents: Iterable[Document], plan: Plan, n_units: int, progress: Progress = no_progress
 ) -> Scores:
     """Have actors encode what the cache lacks, then score; this process reads and writes it."""
     options = plan.settings.options
@@ -39,17 +40,16 @@ def score_on_ray(
                 expected="metrics of reffree",
                 remedy="score it on another device",
             )
-    settings = replace(plan.settings, options=remote_options(options))
-    remote = replace(plan, settings=settings)
+    remote = replace(plan, settings=replace(plan.settings, options=remote_options(options)))
     parts: list[Scores] = []
-    rest = iter(blocks)
+    rest = blocks_of(documents)
     with ray_actors(cluster) as actors, progress("Scoring", n_units) as advance:
         plan = plan.with_encoder()
         while group := list(islice(rest, BLOCKS_AT_ONCE * actors.n)):
             items: list[Item] = [(block, None) for block in group]
             if plan.embed is not None:
-                documents = Corpus.of_checked(each for block in group for each in block)
-                embed = plan.with_vectors(documents, plan.embed(documents, no_progress)).embed
+                whole = Corpus.of_checked(each for block in group for each in block)
+                embed = plan.with_vectors(whole, plan.embed(whole, no_progress)).embed
                 assert embed is not None
                 items = [(block, embed(block, no_progress)) for block in group]
             for block, scores in zip(group, actors.map(_scorer, (remote,), items), strict=True):
@@ -63,10 +63,8 @@ def _scorer(plan: Plan) -> Callable[[Item], Scores]:
 
     def score(item: Item) -> Scores:
         block, embedded = item
-        if embedded is None:
-            scores = score_documents(block, plan)
-        else:
-            scores = score_documents(block, replace(plan, embed=lambda *_: embedded))
+        embed = None if embedded is None else lambda *_: embedded
+        scores = score_documents(block, replace(plan, embed=embed))
         return replace(scores, metrics=MetricSet((), {}, {}))
 
     return score

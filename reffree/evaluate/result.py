@@ -14,17 +14,15 @@ from numbers import Integral
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from pydantic import TypeAdapter, ValidationError
-
-from reffree.evaluate.table import rounded
 from reffree.formats.source import Source
-from reffree.util.errors import InputError, Place, UnknownNameError, shorten
+from reffree.util.errors import InputError, Place, UnknownNameError, mistake, shorten
 from reffree.util.grid import Cell, Grid
 from reffree.util.notebooks import ShowsItself, notebook_html
 from reffree.util.optional import require_pandas
 
 if TYPE_CHECKING:
     import pandas as pd
+    from pydantic import TypeAdapter
 
 FORM = 2
 """Raised whenever results written before could be misread; form 1 is read, too."""
@@ -35,7 +33,23 @@ MOST = 10**15
 Kind = Literal["text", "count", "number", "score", "difference", "share", "p", "interval"]
 Value = str | int | float | None | list[float]
 
+DECIMALS = 10
+"""Rounding of results: far below any meaning, far above what batching can change."""
+
 SPECS = {"number": "z.3f", "difference": "+z.3f", "share": ".1%", "p": ".4f", "count": ",d"}
+
+
+def rounded(value: float | None) -> float | None:
+    """Round for output; -0.0 becomes 0.0, and what is not finite never gets out."""
+    if value is None:
+        return None
+    if not math.isfinite(value):
+        raise InputError(
+            f"the score {value}",
+            expected="a finite number, or none with its reason",
+            remedy="bring the vectors, or the costs of the metric, to a smaller scale",
+        )
+    return round(value, DECIMALS) + 0.0
 
 
 def plain(value: object) -> Any:  # noqa: ANN401  (what JSON knows)
@@ -170,55 +184,55 @@ class Table:
 
     def column(self, name: str) -> list[Value]:
         """Values of one column."""
-        at = self._position(name)
+        at = self._place(name)
         return [row[at] for row in self.rows]
 
     def records(self, **wanted: Value) -> list[dict[str, Any]]:
         """Rows as mappings from column name to value; with keywords, those that have these."""
         names = [each.name for each in self.fields]
-        places = {self._position(name): value for name, value in wanted.items()}
+        places = {self._place(name): value for name, value in wanted.items()}
         return [
             dict(zip(names, row, strict=True))
             for row in self.rows
             if all(row[at] == value for at, value in places.items())
         ]
 
+    @property
+    def shown_fields(self) -> list[Field]:
+        """The columns that people see as such: labelled, and not shown with another one."""
+        attached = set[str]().union(*(each.attached for each in self.fields))
+        return [each for each in self.fields if each.label and each.name not in attached]
+
     def grid(self) -> Grid:
         """The table as people read it: labels and formatted cells, intervals below their values."""
-        attached = set[str]().union(*(each.attached for each in self.fields))
-        fields = [each for each in self.fields if each.label and each.name not in attached]
-        best = {}
+        fields, best = self.shown_fields, dict[str, float]()
         for each in fields:
             numbers = [v for v in self.column(each.name) if isinstance(v, int | float)]
             if each.best in ("low", "high") and len(numbers) > 1:
                 best[each.name] = min(numbers) if each.best == "low" else max(numbers)
-        names = [each.name for each in fields]
-        header: list[str] = [each.label for each in fields]
-        kinds = [each.kind for each in fields]
-        if self.wide is None:
-            records = self.records()
-            rows = [tuple(_cell(record, each, best) for each in fields) for record in records]
-        else:
-            at = names.index(self.wide)
+        records, names = self.records(), [each.name for each in fields]
+        at = len(fields) if self.wide is None else names.index(self.wide)
+        header = [each.label for each in fields[:at]]
+        rows = [[_cell(record, each, best) for each in fields[:at]] for record in records]
+        if self.wide is not None:
             columns = list(dict.fromkeys(map(str, self.column(self.wide))))
             groups: dict[tuple[Cell, ...], dict[str, Cell]] = {}
-            for record in self.records():
-                key = tuple(_cell(record, each, best) for each in fields[:at])
+            for record, key in zip(records, rows, strict=True):
                 value = _cell(record, fields[at + 1], best)
-                groups.setdefault(key, {})[str(record[self.wide])] = value
+                groups.setdefault(tuple(key), {})[str(record[self.wide])] = value
             rows = [
-                (*key, *(cells.get(column, Cell("–")) for column in columns))
+                [*key, *(cells.get(column, Cell("–")) for column in columns)]
                 for key, cells in groups.items()
             ]
-            header = [*header[:at], *columns]
-            kinds = [*kinds[:at], *[kinds[at + 1]] * len(columns)]
-        is_number = tuple(kind != "text" for kind in kinds)
-        return Grid(tuple(header), tuple(rows), is_number, self.title, self.name)
+            header += columns
+            fields = [*fields[:at], *[fields[at + 1]] * len(columns)]
+        is_number = tuple(each.kind != "text" for each in fields)
+        return Grid(tuple(header), tuple(map(tuple, rows)), is_number, self.title, self.name)
 
     def _repr_html_(self) -> str:
         return notebook_html(self)
 
-    def _position(self, name: str) -> int:
+    def _place(self, name: str) -> int:
         names = [each.name for each in self.fields]
         if name not in names:
             raise UnknownNameError("column", name, names)
@@ -309,12 +323,14 @@ class Result(ShowsItself):
                 remedy="make it with reffree study correlate … -o results.json, or reffree run",
                 place=place,
             )
+        from pydantic import ValidationError
+
         try:
             result = _reader().validate_python(data)
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(map(str, first["loc"]))
-            raise _damaged(f"{where}: {shorten(first['msg'])}", place) from None
+            raise damaged(f"{where}: {shorten(first['msg'])}", place) from None
         return replace(result, tables=tuple(_checked(each, place) for each in result.tables))
 
 
@@ -336,56 +352,45 @@ def load_result(path: Path | str) -> Result:
 @cache
 def _reader() -> TypeAdapter[Result]:
     """Return what holds JSON against the fields of the dataclass."""
+    from pydantic import TypeAdapter
+
     return TypeAdapter(Result)
 
 
 def _checked(table: Table, place: Place | None) -> Table:
     """Hold the cells of a table that was read against its header; return them rounded, as made."""
-    names = [each.name for each in table.fields]
-    intervals = {each.name for each in table.fields if each.kind == "interval"}
-    texts = {each.name for each in table.fields if each.kind == "text"}
-    named = {each.interval for each in table.fields} - {None}
-    small = {name for each in table.fields for name in (each.beside, each.below)} - {None}
+    names, kinds = [each.name for each in table.fields], {f.name: f.kind for f in table.fields}
+    of_kind = {"interval": {each.interval for each in table.fields} - {None}}
+    of_kind["text"] = {name for f in table.fields for name in (f.beside, f.below)} - {None}
     flags = {each.best for each in table.fields} - {None, "low", "high"}
-    fits = named <= intervals and small <= texts and flags <= {*names} and _is_wide(table)
-    if len(set(names)) < len(names) or not fits:
-        raise _damaged(f"the header of table {shorten(table.name)!r}", place)
+    wide_among = {each.name for each in table.shown_fields[1:-1] if each.kind == "text"}
+    fits = all(kinds.get(str(name)) == kind for kind, found in of_kind.items() for name in found)
+    is_wide = table.wide is None or table.wide in wide_among
+    if len(kinds) < len(names) or not (fits and is_wide and flags <= {*names}):
+        raise damaged(f"the header of table {shorten(table.name)!r}", place)
     rows = []
     for i, row in enumerate(table.rows):
-        fits = len(row) == len(names) and all(map(_is_of_kind, row, table.fields))
-        if not fits:
-            raise _damaged(f"row {i + 1} of table {shorten(table.name)!r}", place)
+        if len(row) != len(names) or not all(map(_is_of_kind, row, table.fields)):
+            raise damaged(f"row {i + 1} of table {shorten(table.name)!r}", place)
         rows.append(tuple(map(plain, row)))
     return replace(table, rows=tuple(rows))
 
 
-def _is_wide(table: Table) -> bool:
-    """Whether the names of columns, if a table has them in its rows, stand between two fields."""
-    attached = set[str]().union(*(each.attached for each in table.fields))
-    shown = [each for each in table.fields if each.label and each.name not in attached]
-    kinds = {each.name: each.kind for each in shown[1:-1]}
-    return table.wide is None or kinds.get(table.wide) == "text"
-
-
 def _is_of_kind(value: Value, field: Field) -> bool:
     """Whether a cell is what its column holds; undefined is None in any."""
-    if value is None:
-        return True
-    if isinstance(value, list):
-        return field.kind == "interval" and len(value) == 2 and all(map(_is_small, value))
-    if isinstance(value, str):
-        return field.kind == "text"
-    return field.kind not in ("text", "interval") and _is_small(value)
+    match value:
+        case None:
+            return True
+        case str():
+            return field.kind == "text"
+        case list():
+            is_small = all(abs(number) <= MOST for number in value)
+            return field.kind == "interval" and len(value) == 2 and is_small
+    return field.kind not in ("text", "interval") and abs(value) <= MOST
 
 
-def _is_small(number: float) -> bool:
-    return abs(number) <= MOST
-
-
-def _damaged(found: str, place: Place | None) -> InputError:
-    return InputError(
-        f"damaged results ({found})",
-        expected="what reffree wrote, unchanged",
-        remedy="run the study again",
-        place=place,
-    )
+def damaged(
+    found: str, place: Place | None = None, remedy: str = "run the study again"
+) -> InputError:
+    """Return the error for results that are not as they were written."""
+    return mistake(place, f"damaged results ({found})", "what reffree wrote, unchanged", remedy)

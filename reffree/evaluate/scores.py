@@ -10,23 +10,15 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from reffree.data.segmentation import Segmentation
 from reffree.encoders.options import EncoderOptions
 from reffree.evaluate.metric_set import MetricSet
-from reffree.evaluate.table import (
-    POSTERIOR,
-    CorpusScore,
-    DocumentScores,
-    NullTest,
-    PartScore,
-    SystemScores,
-)
+from reffree.evaluate.table import POSTERIOR, CorpusScore, NullTest, PartScore, SystemScores
 from reffree.metrics.free.pooling import document_pool
-from reffree.metrics.free.result import RawScores, Unsegmented, check_unsegmented
 from reffree.statistics.losses import (
     MeanOverDocuments,
     MedianOverDocuments,
@@ -35,17 +27,25 @@ from reffree.statistics.losses import (
 )
 from reffree.statistics.resampling import MIN_DOCUMENTS, DocumentBootstrap
 from reffree.util.arrays import Booleans, Floats, Integers
-from reffree.util.bounds import check_choice
 
 if TYPE_CHECKING:
     from reffree.encoders.embed import Embeddings
-    from reffree.metrics.gold.granularity import FailureMode
+    from reffree.evaluate.table import DocumentScores
+    from reffree.metrics.free.result import RawScores, Unsegmented
 
 Average = Literal["macro", "micro"]
 
 TOO_FEW = f"fewer than {MIN_DOCUMENTS} documents with a score"
 FACTS = ("information", "chance_information", "assumed_segments", "fewest", "most")
 """What the posterior behind an expected error is described by (`PosteriorFacts`)."""
+
+REGIME = ("w_f1", "bor", "purity", "coverage")
+"""Figures that a failure mode rests on; only bor may be undefined."""
+
+OVER_DOCUMENTS = {"n_segments": 0, "has_gold": 0} | dict.fromkeys(
+    ("raw", "weights", "left_out", "spread", "facts", "excess"), 1
+)
+"""Arrays of `Scores`, and their axis of documents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +61,6 @@ class ScoreSettings:
     per_document: bool = False
     per_segment: bool = False
     explain: bool = False
-
-    def __post_init__(self) -> None:
-        """Refuse policies and averages that do not exist."""
-        check_unsegmented(self.unsegmented)
-        check_choice("average", self.average, get_args(Average), "macro")
 
     @property
     def has_rows(self) -> bool:
@@ -120,19 +115,12 @@ class Scores:
         """Put a reference-free metric's scores of every document into their places."""
         m = self.index(name)
         for d, scores in enumerate(found):
-            scores = scores.on_host()
             self.raw[m, d] = scores.documents
             self.weights[m, d] = scores.weights
             self.left_out[m, d] = scores.left_out
             if scores.facts is not None:
                 self.spread[m, d] = scores.spread
                 self.facts[m, d] = scores.facts
-
-    def with_excess(self, found: Sequence[RawScores]) -> Scores:
-        """Keep what systems agree with the vectors more than with the rest."""
-        return replace(
-            self, excess=np.array([[f.documents for f in found], [f.weights for f in found]])
-        )
 
     @classmethod
     def concatenate(cls, blocks: Sequence[Scores]) -> Scores:
@@ -147,25 +135,18 @@ class Scores:
                     n_truncated=embedded.n_truncated + block.embedded.n_truncated,
                     unread=dict(Counter(embedded.unread) + Counter(block.embedded.unread)),
                 )
-
-        def joined(name: str, axis: int = 1) -> Any:  # noqa: ANN401  (arrays of any type)
-            return np.concatenate([getattr(block, name) for block in blocks], axis=axis)
-
-        return replace(
-            first,
-            n_segments=joined("n_segments", 0),
-            has_gold=joined("has_gold", 0),
-            raw=joined("raw"),
-            weights=joined("weights"),
-            left_out=joined("left_out"),
-            spread=joined("spread"),
-            facts=joined("facts"),
-            counts={name: _counts(blocks, name) for name in first.metrics.gold_based},
-            excess=None if first.excess is None else joined("excess"),
-            null=null,
-            embedded=embedded,
-            rows=tuple(row for block in blocks for row in block.rows),
-        )
+        joined: dict[str, Any] = {
+            name: np.concatenate([getattr(block, name) for block in blocks], axis)
+            for name, axis in OVER_DOCUMENTS.items()
+            if getattr(first, name) is not None
+        }
+        for name in first.metrics.gold_based:  # a block without gold has no counts: 0 of each
+            counts = [b.counts.get(name, np.zeros((*b.n_segments.shape, 0))) for b in blocks]
+            width = max(each.shape[2] for each in counts)
+            wide = [c if c.shape[2] else np.zeros((*c.shape[:2], width)) for c in counts]
+            joined.setdefault("counts", {})[name] = np.concatenate(wide)
+        rows = tuple(row for block in blocks for row in block.rows)
+        return replace(first, **joined, null=null, embedded=embedded, rows=rows)
 
     def without(self, is_out: Booleans) -> Scores:
         """Leave documents out of systems' scores, (documents, systems), by every metric."""
@@ -182,8 +163,7 @@ class Scores:
     def is_pooled(self, name: str) -> bool:
         """Whether a metric's counts are summed over the corpus before the value is taken."""
         metric = self.metrics.gold_based.get(name)
-        is_micro = self.settings.average == "micro"
-        return metric is not None and (is_micro or metric.pooled)
+        return metric is not None and (self.settings.average == "micro" or metric.pooled)
 
     def is_median(self, name: str) -> bool:
         """Whether a metric's corpus score is the median over documents."""
@@ -225,13 +205,13 @@ class Scores:
         self, name: str, s: int, bootstrap: DocumentBootstrap, null: NullTest | None = None
     ) -> CorpusScore:
         """Weighted mean over documents of a system, or the value of all counts together."""
-        m = self.index(name)
+        m, metric = self.index(name), self.metrics.metric(name)
         raw, weights = self.raw[m, :, s], self.weights[m, :, s]
         is_defined = ~np.isnan(raw)
+        mean: float | None
         if self.is_pooled(name):
             value, counts = self.metrics.gold_based[name].value, self.counts[name][:, s]
-            is_defined = self.has_gold
-            total = float(value(counts.sum(0)))
+            is_defined, total = self.has_gold, float(value(counts.sum(0)))
             mean = None if math.isnan(total) else total
             interval = bootstrap.pooled_interval(mean, counts, is_defined, value)
         elif self.is_median(name):
@@ -240,9 +220,15 @@ class Scores:
         else:
             mean = corpus_mean(raw, weights)
             interval = bootstrap.interval(mean, raw, weights)
-        low, high = sorted(self.metrics.metric(name).shown(x) for x in interval or (0.0, 0.0))
+        low, high = sorted(metric.shown(x) for x in interval or (0.0, 0.0))
+        known: dict[str, Any] = {}
+        if (with_facts := ~np.isnan(self.facts[m, :, 2])).any():
+            means = self.facts[m, with_facts].mean(0)
+            # Means of numbers of segments are geometric.
+            means[2:] = np.exp(np.log(self.facts[m, with_facts, 2:]).mean(0))
+            known = _named_facts(float(self.spread[m, with_facts, s].mean()), means)
         return CorpusScore(
-            value=None if mean is None else self.metrics.metric(name).shown(mean),
+            value=None if mean is None else metric.shown(mean),
             raw=mean,
             ci=(low, high) if interval else None,
             ci_reason=None if interval else TOO_FEW,
@@ -250,65 +236,51 @@ class Scores:
             undefined=int((~is_defined).sum()),
             left_out=int(self.left_out[m, :, s].sum()),
             null=null,
-            direction=self.metrics.metric(name).direction,
-            **self._mean_facts(m, s),
+            direction=metric.direction,
+            **known,
         )
 
-    def _mean_facts(self, m: int, s: int) -> dict[str, Any]:
-        """Mean over documents of what a score is to be read with; numbers of segments geometric."""
-        known = ~np.isnan(self.facts[m, :, 2])
-        if not known.any():
-            return {}
-        means = self.facts[m, known].mean(0)
-        means[2:] = np.exp(np.log(self.facts[m, known, 2:]).mean(0))
-        return _named_facts(float(self.spread[m, known, s].mean()), means)
-
     def system_rows(
-        self, bootstrap: DocumentBootstrap, nulls: Mapping[tuple[str, str], NullTest | None]
+        self, nulls: Mapping[tuple[str, str], NullTest | None]
     ) -> tuple[SystemScores, ...]:
         """Average over documents, with intervals from the same resamples everywhere."""
+        rng = np.random.default_rng(self.settings.seed)
+        bootstrap = DocumentBootstrap(len(self.has_gold), rng)
         rows = []
         for s, system in enumerate(self.systems):
             scores = {
                 name: self.corpus_score(name, s, bootstrap, nulls.get((system, name)))
                 for name in self.metrics.names
             }
-            n_segments = self.n_segments[:, s]
-            rows.append(
-                SystemScores(
-                    system=system,
-                    segments=int(n_segments.sum()),
-                    unsegmented=int((n_segments == 1).sum()),
-                    metrics=scores,
-                    failure_mode=_failure_mode(scores),
-                )
-            )
+            figures = [scores[name].value for name in REGIME if name in scores]
+            mode = None
+            if len(figures) == len(REGIME) and None not in (figures[0], *figures[2:]):
+                from reffree.metrics.gold.granularity import failure_mode
+
+                mode = failure_mode(*figures)  # type: ignore[arg-type]
+            n, n_single = int(self.n_segments[:, s].sum()), int((self.n_segments[:, s] == 1).sum())
+            rows.append(SystemScores(system, n, n_single, scores, mode))
         return tuple(rows)
 
     def part_score(self, name: str, d: int, s: int) -> PartScore:
         """Score of a system on one document."""
-        m = self.index(name)
+        m, metric = self.index(name), self.metrics.gold_based.get(name)
         raw, weight = float(self.raw[m, d, s]), float(self.weights[m, d, s])
-        known: dict[str, Any] = {}
-        if name in self.metrics.gold_based:
-            is_weighed = self.metrics.gold_based[name].pooled and not math.isnan(raw)
-            weight = float(self.counts[name][d, s, -1]) if is_weighed else 1.0
-            known["weight"] = weight if is_weighed else None
-        elif weight != 1.0:
-            known["weight"] = weight
-        known |= _named_facts(float(self.spread[m, d, s]), self.facts[m, d])
-        if math.isnan(raw):
-            return PartScore(None, None, reason=self._reason(name, d, s), **known)
-        return PartScore(self.metrics.metric(name).shown(raw), raw, **known)
-
-    def _reason(self, name: str, d: int, s: int) -> str:
-        """Why a system has no score on a document."""
-        metric = self.metrics.gold_based.get(name)
+        is_weighed = weight != 1.0
         if metric is not None:
-            return metric.undefined if self.has_gold[d] else "the document has no gold"
-        if self.n_segments[d, s] == 1:
-            return f"no boundary (unsegmented={self.settings.unsegmented})"
-        return self.metrics.reference_free[name].undefined
+            is_weighed = metric.pooled and not math.isnan(raw)
+            weight = float(self.counts[name][d, s, -1]) if is_weighed else 1.0
+        known = _named_facts(float(self.spread[m, d, s]), self.facts[m, d])
+        known["weight"] = weight if is_weighed else None
+        if not math.isnan(raw):
+            return PartScore(self.metrics.metric(name).shown(raw), raw, **known)
+        if metric is not None:
+            reason = metric.undefined if self.has_gold[d] else "the document has no gold"
+        elif self.n_segments[d, s] == 1:
+            reason = f"no boundary (unsegmented={self.settings.unsegmented})"
+        else:
+            reason = self.metrics.reference_free[name].undefined
+        return PartScore(None, None, reason=reason, **known)
 
 
 def opening_scores(
@@ -347,26 +319,3 @@ def corpus_mean(raw: Floats, weights: Floats) -> float | None:
     if not defined.any():
         return None
     return float(np.average(raw[defined], weights=weights[defined]))
-
-
-def _counts(blocks: Sequence[Scores], name: str) -> Floats:
-    """Counts of all blocks; one without gold has none, which is 0 of each."""
-    found = [block.counts.get(name) for block in blocks]
-    width = max(0 if counts is None else counts.shape[2] for counts in found)
-    return np.concatenate(
-        [
-            np.zeros((*block.n_segments.shape, width)) if counts is None else counts
-            for block, counts in zip(blocks, found, strict=True)
-        ]
-    )
-
-
-def _failure_mode(scores: Mapping[str, CorpusScore]) -> FailureMode | None:
-    """Name the regime where all four figures it rests on were asked for and are defined."""
-    values = {name: scores[name].value for name in ("w_f1", "purity", "coverage") if name in scores}
-    known = {name: value for name, value in values.items() if value is not None}
-    if len(known) < 3 or "bor" not in scores:
-        return None
-    from reffree.metrics.gold.granularity import failure_mode
-
-    return failure_mode(known["w_f1"], scores["bor"].value, known["purity"], known["coverage"])

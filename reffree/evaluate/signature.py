@@ -20,11 +20,14 @@ from reffree.evaluate.corpus_counts import CorpusCounts
 from reffree.evaluate.metric_set import MetricSet
 from reffree.metrics.free.result import OF_DOCUMENTS, OF_SEGMENTS, FreeMetric
 from reffree.statistics.resampling import CONFIDENCE, RESAMPLES
-from reffree.util.naming import Named, settings_of
+from reffree.util.naming import settings_of
 
 if TYPE_CHECKING:
-    from reffree.encoders.base import EncoderSpec
     from reffree.encoders.embed import Embeddings
+
+
+OPTIONAL = ("layer", "attention", "prompt", "quantisation", "weights", "code", "dimension")
+"""Settings of a model that are shown where they are not what goes without saying."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +51,28 @@ class Signature:
     ) -> Signature:
         """Collect everything that went into a table of scores."""
         counts = corpus if isinstance(corpus, CorpusCounts) else CorpusCounts.of(corpus)
-        every: dict[str, Named] = {**metrics.reference_free, **metrics.gold_based}
-        fields = {"metrics": "+".join(_with_settings(every[name]) for name in metrics.names)}
+        named = [_with_settings(metrics.metric(name)) for name in metrics.names]
+        fields = {"metrics": "+".join(named)}
         if embedded is not None and metrics.reference_free:
-            spec = embedded.spec
+            spec, dtype = embedded.spec, embedded.spec.dtype
+            if spec.deviation is not None:  # how far it was measured to be from float32
+                from reffree.encoders.precision import PROBE, one_digit_up
+
+                deviation = one_digit_up(spec.deviation)
+                dtype += f"(cosine deviation<={deviation} on {len(PROBE)} texts)"
+            usual = {f.name: f.default for f in dataclass_fields(spec)}
+            unusual = {name: getattr(spec, name) for name in OPTIONAL}
+            if spec.prompt:  # which may hold what divides the signature's fields
+                unusual["prompt"] = json.dumps(spec.prompt).replace("|", "\\u007c")
+            unlimited = "given" if spec.backend == "precomputed" else "none"
             fields |= {
                 "encoder": f"{spec.name}@{spec.revision}",
                 "backend": spec.backend,
                 "pooling": spec.pooling,
                 "normalisation": spec.normalisation,
-                "dtype": _dtype(spec),
-                **_unusual(spec),
-                "maxlen": _max_length(spec),
+                "dtype": dtype,
+                **{n: str(x) for n, x in unusual.items() if getattr(spec, n) != usual[n]},
+                "maxlen": unlimited if spec.max_length is None else str(spec.max_length),
                 "context": str(spec.context),
                 "truncated": f"{embedded.n_truncated / counts.n_units:.2%}",
                 "device": embedded.device,
@@ -89,33 +102,6 @@ def _aggregation(metrics: Collection[FreeMetric]) -> str:
     named = [(kind, {m.name: None for m in metrics if m.aggregation == kind}) for kind in others]
     usual = plain if kinds - set(others) else []
     return ",".join([*usual, *(f"{'+'.join(names)}={kind}" for kind, names in named)])
-
-
-def _max_length(spec: EncoderSpec) -> str:
-    if spec.max_length is not None:
-        return str(spec.max_length)
-    return "given" if spec.backend == "precomputed" else "none"
-
-
-def _dtype(spec: EncoderSpec) -> str:
-    """Name the type of the computation, with how far it was measured to be from float32."""
-    if spec.deviation is None:
-        return spec.dtype
-    from reffree.encoders.precision import PROBE, one_digit_up
-
-    return f"{spec.dtype}(cosine deviation<={one_digit_up(spec.deviation)} on {len(PROBE)} texts)"
-
-
-def _unusual(spec: EncoderSpec) -> dict[str, str]:
-    """Settings of a model that are shown where they are not what goes without saying."""
-    names = ("layer", "attention", "prompt", "quantisation", "weights", "code", "dimension")
-    usual = {f.name: f.default for f in dataclass_fields(spec)}
-    shown = {name: getattr(spec, name) for name in names if getattr(spec, name) != usual[name]}
-    # A prompt may hold what divides the signature's fields.
-    return {
-        name: json.dumps(value).replace("|", "\\u007c") if name == "prompt" else str(value)
-        for name, value in shown.items()
-    }
 
 
 def _with_settings(metric: Any) -> str:  # noqa: ANN401  (a metric of any kind)

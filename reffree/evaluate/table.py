@@ -1,43 +1,90 @@
-"""The result of a scoring run: systems × metrics, optionally documents and segments."""
+"""The result of `reffree score`: systems × metrics, optionally documents and segments."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, asdict, dataclass, field, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from reffree.evaluate.result import DECIMALS as DECIMALS
+from reffree.evaluate.result import (
+    DocumentText,
+    Field,
+    Result,
+    Table,
+    columns,
+    format_value,
+    plain,
+)
+from reffree.evaluate.result import rounded as rounded
 from reffree.metrics.names import WITHOUT_SEARCH
-from reffree.util.errors import InputError, check_documents, listed_briefly
+from reffree.util.errors import InputError, check_documents, counted, listed_briefly
 from reffree.util.notebooks import ShowsItself
 from reffree.util.optional import require_pandas
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    # For annotations here and in the reports; nothing is imported when the program runs.
-    from reffree.metrics.free.attribution import Addition as Addition
-    from reffree.metrics.free.attribution import BoundaryEffect as BoundaryEffect
-    from reffree.metrics.free.attribution import Explanation as Explanation
-    from reffree.metrics.gold.granularity import FailureMode as FailureMode
+    # For annotations; nothing is imported when the program runs.
+    from reffree.metrics.free.attribution import Explanation
+    from reffree.metrics.gold.granularity import FailureMode
     from reffree.statistics.losses import Direction
-
-DECIMALS = 10
-"""Rounding of results: far below any meaning, far above what batching can change."""
 
 POSTERIOR = ("spread", "information", "chance_information", "assumed_segments")
 """What comes with expected errors, in this order in every output."""
 
+IN_JSON = (
+    *("value", "raw", "ci", "documents", "undefined", "direction", "ci_reason", "left_out"),
+    *("reason", "weight", "segments", "null", *POSTERIOR, "allowed"),
+)
+ALWAYS = {"value", "raw", "ci"}
+"""Of these what is there although it is undefined."""
 
 RECOMMENDED = "expected_pk"
 
 MANY, MOST_RIVALS, MOST_SENTINELS = 16, 10, 5
 """Systems that a screen holds, and of more those that are shown."""
 
+MOST_COLUMNS = 7
+"""Of more metrics the published ones that need no gold get a table of their own."""
+
 SENTINEL = re.compile(r"(random|even)([^a-z]|$)|(none|all)$")
 """Names of segmentations that read no text."""
+
+PUBLISHED = "Published scores of cohesion, which need no gold"
+SYSTEMS = (
+    *columns("text", "system"),
+    *columns("count", segments="segs"),
+    *columns("text", "metric"),
+    Field("value", "value", "score", interval="ci", best="best", beside="spread", below="null"),
+    *columns("interval", "ci"),
+    *columns("count", best=""),
+    *columns("text", "spread", "null"),
+)
+DOCUMENTS = (
+    *columns("text", "document", "system", "metric"),
+    Field("value", "value", "number", beside="weight", below="parts"),
+    *columns("text", "weight", "parts"),
+)
+SCORES = (
+    *columns("text", "system", "document"),
+    *columns("count", "segment"),
+    *columns("text", "metric"),
+    *columns("number", "value", "raw"),
+    *columns("interval", "ci"),
+    *columns("count", "documents", "undefined"),
+    *columns("number", "weight", *POSTERIOR, "null_z", "null_p"),
+    *columns("text", "direction"),
+    *columns("interval", "allowed"),
+)
+EXPLANATIONS = (
+    *columns("text", "document", "system", "metric", "kind"),
+    *columns("count", "at"),
+    *columns("number", "contribution", "best_shift", "shift_gain"),
+)
 
 
 def named_like(kind: str, metrics: Iterable[str]) -> str | None:
@@ -45,27 +92,9 @@ def named_like(kind: str, metrics: Iterable[str]) -> str | None:
     return next((name for name in metrics if name.split(":")[0] == kind), None)
 
 
-def is_published(name: str) -> bool:
-    """Whether a metric is one of the published scores that need no gold."""
-    return name.split(":")[0] in WITHOUT_SEARCH
-
-
 def judged_by(metrics: Sequence[str]) -> str:
     """Choose the metric that a verdict rests on: expected Pk where there is one, else the first."""
     return named_like(RECOMMENDED, metrics) or metrics[0]
-
-
-def rounded(value: float | None) -> float | None:
-    """Round for output; -0.0 becomes 0.0, and what is not finite never gets out."""
-    if value is None:
-        return None
-    if not math.isfinite(value):
-        raise InputError(
-            f"the score {value}",
-            expected="a finite number, or none with its reason",
-            remedy="bring the vectors, or the costs of the metric, to a smaller scale",
-        )
-    return round(value, DECIMALS) + 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +107,8 @@ class NullTest:
     z: float | None  # none where all draws are equal
     p: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        numbers = {name: rounded(getattr(self, name)) for name in ("mean", "sd", "z", "p")}
-        return {"draws": self.draws, **numbers}
+    def __str__(self) -> str:
+        return f"p {self.p:.3f}".replace("p 0.", "p .")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,18 +125,17 @@ class Score:
     assumed_segments: float | None = None  # of a document
     allowed: tuple[float, float] | None = None  # factors of granularity that the text allows
 
-    @property
-    def posterior(self) -> dict[str, float | None]:
-        """What comes with an expected error; None where there is nothing of it."""
-        return {name: rounded(getattr(self, name)) for name in POSTERIOR}
-
-    def _to_dict(self, own: Mapping[str, Any], **optional: Any) -> dict[str, Any]:  # noqa: ANN401
+    def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; what there is nothing to say of is left out."""
-        values = {"value": rounded(self.value), "raw": rounded(self.raw)}
-        null = None if self.null is None else self.null.to_dict()
-        allowed = self.allowed and [rounded(x) for x in self.allowed]
-        beside = {**optional, "null": null, **self.posterior, "allowed": allowed}
-        return {**values, **own, **{name: x for name, x in beside.items() if x is not None}}
+        found = {name: getattr(self, name) for name in IN_JSON if hasattr(self, name)}
+        if found.get("segments"):
+            found["segments"] = [segment.to_dict() for segment in found["segments"]]
+        found["left_out"] = found.get("left_out") or None
+        return {
+            name: rounded(x) if isinstance(x, float) else plain(x)
+            for name, x in found.items()
+            if x is not None or name in ALWAYS
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,16 +164,6 @@ class CorpusScore(Score):
         interval = "" if self.ci is None else " [{:.3f}, {:.3f}]".format(*self.ci)
         return f"{self.value:.3f}{interval}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON; reasons and counts only where there is something to say."""
-        own: dict[str, Any] = {
-            "ci": None if self.ci is None else [rounded(x) for x in self.ci],
-            "documents": self.documents,
-            "undefined": self.undefined,
-            "direction": self.direction,
-        }
-        return self._to_dict(own, ci_reason=self.ci_reason, left_out=self.left_out or None)
-
 
 @dataclass(frozen=True, slots=True)
 class PartScore(Score):
@@ -156,12 +172,6 @@ class PartScore(Score):
     reason: str | None = None  # why it is undefined
     weight: float | None = None  # in the corpus mean, where it is not 1
     segments: tuple[PartScore, ...] | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        segments = self.segments and [segment.to_dict() for segment in self.segments]
-        weight = rounded(self.weight)
-        return self._to_dict({}, reason=self.reason, weight=weight, segments=segments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,18 +183,6 @@ class SystemScores:
     unsegmented: int  # documents without a boundary
     metrics: dict[str, CorpusScore]
     failure_mode: FailureMode | None = None  # where the four figures it rests on are there
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        result: dict[str, Any] = {
-            "system": self.system,
-            "segments": self.segments,
-            "unsegmented": self.unsegmented,
-            "metrics": {name: score.to_dict() for name, score in self.metrics.items()},
-        }
-        if self.failure_mode is not None:
-            result["failure_mode"] = asdict(self.failure_mode)
-        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,23 +196,17 @@ class DocumentScores:
     clocks: tuple[str, ...] = ()  # where units start in time, if that is known
     explanations: dict[str, Explanation] | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        result: dict[str, Any] = {
-            "id": self.id,
-            "system": self.system,
-            "metrics": {name: score.to_dict() for name, score in self.metrics.items()},
-        }
-        if self.explanations is not None:
-            from reffree.evaluate.result import plain
 
-            result["explanations"] = plain(self.explanations)
-        return result
+def _row_in_json(row: SystemScores | DocumentScores, *names: str) -> dict[str, Any]:
+    result = {name: getattr(row, name) for name in names}
+    result["metrics"] = {name: score.to_dict() for name, score in row.metrics.items()}
+    more = "explanations" if isinstance(row, DocumentScores) else "failure_mode"
+    return result if getattr(row, more) is None else result | {more: plain(getattr(row, more))}
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreTable(ShowsItself):
-    """Everything `reffree score` prints, in one value."""
+    """Everything `reffree score` prints, in one value; `result` is what is shown of it."""
 
     signature: str
     corpus: dict[str, int]
@@ -233,15 +225,16 @@ class ScoreTable(ShowsItself):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the structure of the JSON output."""
-        result: dict[str, Any] = {
+        rows = [_row_in_json(row, "system", "segments", "unsegmented") for row in self.systems]
+        result = {
             "signature": self.signature,
             "corpus": dict(self.corpus),
-            "systems": [row.to_dict() for row in self.systems],
+            "systems": rows,
             "verdict": list(self.verdict),
             "notes": list(self.notes),
         }
         if self.documents is not None:
-            result["documents"] = [row.to_dict() for row in self.documents]
+            result["documents"] = [_row_in_json(row, "id", "system") for row in self.documents]
         return result
 
     def __str__(self) -> str:
@@ -339,38 +332,188 @@ class ScoreTable(ShowsItself):
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per system and metric (needs pandas)."""
-        rows = [
-            {
-                "system": row.system,
-                "metric": name,
-                "direction": score.direction,
-                "value": rounded(score.value),
-                "raw": rounded(score.raw),
-                "ci_low": None if score.ci is None else rounded(score.ci[0]),
-                "ci_high": None if score.ci is None else rounded(score.ci[1]),
-                "documents": score.documents,
-                "undefined": score.undefined,
-                **score.posterior,
-            }
-            for row in self.systems
-            for name, score in row.metrics.items()
-        ]
-        return require_pandas().DataFrame(rows)
+        header = (
+            *("system", "metric", "direction", "value", "raw", "ci_low", "ci_high", "documents"),
+            *("undefined", *POSTERIOR),
+        )
+        rows = [each for each in self._tidy_rows() if "document" not in each]
+        for row in rows:
+            row["ci_low"], row["ci_high"] = row["ci"] or (None, None)
+        return require_pandas().DataFrame(rows, columns=header)
 
     def documents_to_pandas(self) -> pd.DataFrame:
         """One row per document, system and metric (needs pandas and ``per_document=True``)."""
-        rows = [
-            {
-                "id": row.id,
-                "system": row.system,
-                "metric": name,
-                "value": rounded(score.value),
-                "raw": rounded(score.raw),
-                "weight": rounded(score.weight),
-                **score.posterior,
-            }
-            for row in self.documents or ()
-            for name, score in row.metrics.items()
+        header = ("id", "system", "metric", "value", "raw", "weight", *POSTERIOR)
+        rows = [each for each in self._tidy_rows() if each.get("segment", 0) is None]
+        for row in rows:
+            row["id"] = row["document"]
+        return require_pandas().DataFrame(rows, columns=header)
+
+    @property
+    def result(self) -> Result:
+        """The tables that people read, the one for CSV, and what is to be known of them."""
+        apart = [name for name in self.metrics if name.split(":")[0] in WITHOUT_SEARCH]
+        if len(self.metrics) <= MOST_COLUMNS or len(apart) == len(self.metrics):
+            apart = []
+        kept = [name for name in self.metrics if name not in apart]
+        tables = [
+            Table.of(name, title, SYSTEMS, list(self._system_rows(metrics)), wide="metric")
+            for name, title, metrics in (("systems", "", kept), ("published", PUBLISHED, apart))
+            if metrics
         ]
-        columns = ("id", "system", "metric", "value", "raw", "weight", *POSTERIOR)
-        return require_pandas().DataFrame(rows, columns=columns)
+        explained = [row for row in self.documents or () if row.explanations is not None]
+        if self.documents is not None:
+            rows = list(self._document_rows())
+            made = Table.of("documents", "", DOCUMENTS, rows, wide="metric", shown=not explained)
+            tables.append(made)
+        if explained:
+            effects = list(self._explanation_rows())
+            tables.append(Table.of("explanations", "", EXPLANATIONS, effects))
+        else:
+            tables.append(Table.of("scores", "", SCORES, list(self._tidy_rows()), shown=False))
+        return Result(
+            command="score",
+            question="How good are these segmentations?",
+            verdict=self.verdict,
+            signature=self.signature,
+            settings={},
+            corpora=(dict(self.corpus),),
+            tables=tuple(tables),
+            notes=self.notes,
+            texts=tuple(DocumentText("", row.id, row.units, {}, row.clocks) for row in explained),
+            legend=(self._legend(), *self._gaps(), *self._failure_modes()),
+        )
+
+    def _system_rows(self, metrics: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """Rows of some metrics; below a score stands its p, or what is wrong with it."""
+        best = {name: self.best(name) for name in metrics}
+        for row, name in product(self.systems, metrics):
+            score = row.metrics[name]
+            low, high = score.allowed or (-math.inf, math.inf)
+            below = "" if score.null is None else str(score.null)
+            if score.value is None:
+                below = "undefined"
+            elif not low <= score.value <= high:
+                below = "coarse" if score.value < low else "fine"
+            yield {
+                **{"system": row.system, "segments": row.segments, "metric": name},
+                **{"value": score.value, "ci": score.ci, "spread": _spread(score), "null": below},
+                "best": int(row.system in best[name] and score.allowed is None),
+            }
+
+    def _document_rows(self) -> Iterator[dict[str, Any]]:
+        for row in self.documents or ():
+            for name, score in row.metrics.items():
+                parts = [format_value(each.value, "number") for each in score.segments or ()]
+                weight = "" if score.weight is None else f"× {score.weight:.3g}"
+                yield {
+                    **{"document": row.id, "system": row.system, "metric": name},
+                    "value": score.value,
+                    "weight": "" if score.value is None else _spread(score) or weight,
+                    "parts": " ".join([*parts, *([str(score.null)] if score.null else [])]),
+                }
+
+    def _tidy_rows(self) -> Iterator[dict[str, Any]]:
+        """One row per system and metric, then per document, then per segment where there are."""
+        directions = {name: score.direction for name, score in self.systems[0].metrics.items()}
+
+        def tidy(score: Score, metric: str) -> dict[str, Any]:
+            z, p = (None, None) if score.null is None else (score.null.z, score.null.p)
+            own = {"metric": metric, "direction": directions[metric], "null_z": z, "null_p": p}
+            return {**dict.fromkeys((*POSTERIOR, "weight")), **score.to_dict(), **own}
+
+        for row in self.systems:
+            for name, score in row.metrics.items():
+                yield {**tidy(score, name), "system": row.system}
+        for document in self.documents or ():
+            of = {"system": document.system, "document": document.id}
+            for name, part in document.metrics.items():
+                for segment, each in enumerate([part, *(part.segments or ())]):
+                    place = {"segment": segment or None, "undefined": int(each.value is None)}
+                    yield {**tidy(each, name), **of, **place}
+
+    def _explanation_rows(self) -> Iterator[tuple[Any, ...]]:
+        """One row per boundary, and one per document for the best addition."""
+        for row in self.documents or ():
+            for name, explanation in (row.explanations or {}).items():
+                own, addition = (row.id, row.system, name), explanation.addition
+                for e in explanation.boundaries:
+                    yield (*own, "boundary", e.at, e.contribution, e.best_shift, e.shift_gain)
+                if addition is not None:
+                    yield (*own, "addition", addition.at, addition.gain, None, None)
+
+    def _legend(self) -> str:
+        """Say how to read the cells, as far as there is something in them."""
+        cells = [score for row in self.systems for score in row.metrics.values()]
+        parts = [score for row in self.documents or () for score in row.metrics.values()]
+        allowed = next((score.allowed for score in cells if score.allowed), (0.0, 0.0))
+        said = {
+            f"{counted(self.corpus['documents'], 'document')}, "
+            f"{counted(self.corpus['units'], 'unit')}. {self._directions()}; the best of a column "
+            "is marked.": True,
+            f"granularity: the text allows {allowed[0]:.2f} to {allowed[1]:.2f}; less is coarse, "
+            "more is fine.": any(score.allowed for score in cells),
+            "With each score: its 95 % interval over documents.": any(s.ci for s in cells),
+            "±: standard deviation over segmentations that the text makes likely.": any(
+                score.spread is not None for score in cells
+            ),
+            "×: what a document counts for in the corpus's score, where that is not 1.": any(
+                score.weight is not None for score in parts
+            ),
+            "p: how often the same segment lengths in random order do as well.": any(
+                score.null for score in cells
+            ),
+        }
+        return " ".join(sentence for sentence, is_so in said.items() if is_so)
+
+    def _directions(self) -> str:
+        """Say which way is better."""
+        named: dict[str, list[str]] = {}
+        for name, score in self.systems[0].metrics.items():
+            named.setdefault(score.direction, []).append(name)
+        parts = ["lower is better"] if "lower" in named else []
+        if "higher" in named:
+            parts.append(
+                f"for {', '.join(named['higher'])} higher" if parts else "higher is better"
+            )
+        if "toward_1" in named:
+            parts.append(f"for {', '.join(named['toward_1'])} 1 is best")
+        return "; ".join(parts).capitalize()
+
+    def _gaps(self) -> Iterator[str]:
+        """Documents without a score and scores without an interval, metrics that agree merged."""
+        undefined: dict[str, list[str]] = {}
+        withheld: dict[str, list[str]] = {}
+        for name in self.metrics:
+            scores = {row.system: row.metrics[name] for row in self.systems}
+            without = [f"{system} {s.undefined}" for system, s in scores.items() if s.undefined]
+            bare = [system for system, s in scores.items() if s.ci_reason is not None]
+            if without:
+                undefined.setdefault(listed_briefly(without), []).append(name)
+            if bare:
+                which = "" if len(bare) == len(scores) else f" of {listed_briefly(bare)}"
+                withheld.setdefault(which, []).append(name)
+        for systems, names in undefined.items():
+            yield f"Documents without a defined {', '.join(names)}: {systems}."
+        for which, names in withheld.items():
+            of = "" if len(names) == len(self.metrics) else f" for {', '.join(names)}"
+            yield f"No interval{of}{which}: too few documents with a score."
+        cells = [(row.system, score) for row in self.systems for score in row.metrics.values()]
+        if left_out := [f"{system} {score.left_out}" for system, score in cells if score.left_out]:
+            yield f"Neighbours with equal centroids left out: {listed_briefly(left_out)}."
+
+    def _failure_modes(self) -> Iterator[str]:
+        """Name each system's regime, and by which thresholds."""
+        modes = {r.system: r.failure_mode for r in self.systems if r.failure_mode is not None}
+        if modes:
+            regimes = listed_briefly([f"{system} {mode.label}" for system, mode in modes.items()])
+            limits = next(iter(modes.values())).thresholds
+            yield (
+                f"Regimes of Coen's Table 2: {regimes}; high is w_f1 from {limits.high_w_f1:g}, "
+                f"purity and coverage from {limits.high_overlap:g}, and bor is 1 from "
+                f"{limits.sparse_bor:g} to {limits.dense_bor:g}."
+            )
+
+
+def _spread(score: Score) -> str:
+    return "" if score.spread is None else f"± {format_value(score.spread, 'score')}"

@@ -19,7 +19,6 @@ from reffree.util.grid import Cell, Grid
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table as RichTable
-    from rich.text import Text
 
 OutputFormat = Literal["table", "json", "csv", "md", "latex", "html"]
 OUTPUT_FORMATS: tuple[str, ...] = get_args(OutputFormat)
@@ -56,16 +55,16 @@ def json_text(data: object) -> str:
 
 def to_csv(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     """Comma-separated values; None is empty, and a text that looks like a formula gets a ``'``."""
+
+    def safe(value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        return f"'{visible(value)}" if value.startswith(FORMULA) else visible(value)
+
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerows([_csv(value) for value in row] for row in (header, *rows))
+    writer.writerows([safe(value) for value in row] for row in (header, *rows))
     return out.getvalue()
-
-
-def _csv(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    return f"'{visible(value)}" if value.startswith(FORMULA) else visible(value)
 
 
 def markdown_page(
@@ -83,17 +82,16 @@ def markdown_page(
 
 def markdown_table(grid: Grid) -> str:
     """Pipe table, best cells in bold."""
+
+    def written(cell: Cell) -> str:
+        text, *small = map(escape_markdown, (cell.text, cell.beside, *cell.below))
+        return " ".join(filter(None, [f"**{text}**" if cell.is_best else text, *small]))
+
     align = ["--:" if is_number else ":--" for is_number in grid.is_number]
     header = [escape_markdown(name) for name in grid.header]
-    lines = [header, align, *([_markdown(cell) for cell in row] for row in grid.rows)]
+    lines = [header, align, *(list(map(written, row)) for row in grid.rows)]
     title = f"**{escape_markdown(grid.title)}**\n\n" if grid.title else ""
     return title + "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
-
-
-def _markdown(cell: Cell) -> str:
-    text = escape_markdown(cell.text)
-    text = f"**{text}**" if cell.is_best else text
-    return " ".join(filter(None, [text, *map(escape_markdown, (cell.beside, *cell.below))]))
 
 
 def escape_markdown(text: str) -> str:
@@ -105,19 +103,19 @@ def escape_markdown(text: str) -> str:
 
 def latex_table(grid: Grid) -> str:
     """Booktabs tabular, best cells in bold."""
+
+    def written(cell: Cell) -> str:
+        text = escape_latex(cell.text)
+        text = rf"\textbf{{{text}}}" if cell.is_best else text
+        small = " ".join(filter(None, (cell.beside, *cell.below)))
+        return f"{text} {{\\small {escape_latex(small)}}}" if small else text
+
     columns = "".join("r" if is_number else "l" for is_number in grid.is_number)
-    body = [r" & ".join(_latex(cell) for cell in row) + r" \\" for row in grid.rows]
+    body = [r" & ".join(map(written, row)) + r" \\" for row in grid.rows]
     head = " & ".join(escape_latex(name) for name in grid.header) + r" \\"
     title = [f"% {visible(grid.title)}"] if grid.title else []
     lines = [*title, rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *body]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
-
-
-def _latex(cell: Cell) -> str:
-    text = escape_latex(cell.text)
-    text = rf"\textbf{{{text}}}" if cell.is_best else text
-    small = " ".join(filter(None, (cell.beside, *cell.below)))
-    return f"{text} {{\\small {escape_latex(small)}}}" if small else text
 
 
 def escape_latex(text: str) -> str:
@@ -196,6 +194,7 @@ def _fitting(grid: Grid, wide: Console, width: int | None) -> Iterator[Grid]:
 def _rich_table(grid: Grid) -> RichTable:
     from rich import box
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0, 0, 1))
     for name, is_number in zip(map(visible, grid.header), grid.is_number, strict=True):
@@ -203,32 +202,22 @@ def _rich_table(grid: Grid) -> RichTable:
         heading = f"{head}{separator}\n{tail}" if head and len(name) > LONG_NAME else name
         table.add_column(heading, justify="right" if is_number else "left", no_wrap=True)
     for row in grid.rows:
-        table.add_row(*map(_rich_text, row))
+        texts = []
+        for cell in row:
+            text = Text("*" * cell.is_best + visible(cell.text))
+            text.stylize("bold green" if cell.is_best else "")
+            text.append(f" {visible(_compact(cell.beside))}" if cell.beside else "", style="dim")
+            for line in cell.below:
+                text.append(f"\n{visible(_compact(line))}", style="dim")
+            texts.append(text)
+        table.add_row(*texts)
     return table
-
-
-def _rich_text(cell: Cell) -> Text:
-    from rich.text import Text
-
-    best = "bold green" if cell.is_best else ""
-    text = Text()
-    text.append(f"{'*' if cell.is_best else ''}{visible(cell.text)}", style=best)
-    if cell.beside:
-        text.append(f" {visible(_compact(cell.beside))}", style="dim")
-    for line in cell.below:
-        text.append(f"\n{visible(_compact(line))}", style="dim")
-    return text
 
 
 def _compact(detail: str) -> str:
     """``[0.391, 0.431]`` as ``.391–.431``, ``± 0.113`` as ``±.113``: columns stay narrow."""
+    short = re.sub(r"(?<![\d.])0\.", ".", detail)
     if detail.startswith("["):
-        low, high = map(_no_zero, detail.strip("[]").split(", "))
+        low, high = short.strip("[]").split(", ")
         return f"{low}–{high}" if not high.startswith("-") else f"{low} to {high}"
-    if detail.startswith("± "):
-        return f"±{_no_zero(detail.removeprefix('± '))}"
-    return detail
-
-
-def _no_zero(number: str) -> str:
-    return number.replace("0.", ".", 1) if number.startswith(("0.", "-0.")) else number
+    return short.replace("± ", "±", 1) if detail.startswith("± ") else detail

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
@@ -19,13 +19,12 @@ from reffree.data.corpus import GOLD
 from reffree.evaluate.result import DocumentText, Result, Table, format_value
 from reffree.evaluate.table import ScoreTable, judged_by
 from reffree.report.boundaries import MappedDocument, format_probability, mapped_documents
-from reffree.report.charts import charts_of
-from reffree.report.score import result_of_scores
+from reffree.report.charts import charts_of, require_drawing
 from reffree.util.errors import InputError, Place, counted, visible, visible_json
 from reffree.util.grid import Grid
 
 if TYPE_CHECKING:
-    from reffree.report.charts.chart import Chart, Row
+    from reffree.report.charts.chart import Row
 
 DIGITS = 5
 """Of numbers in charts: more than a screen can show."""
@@ -56,19 +55,21 @@ def render_page(result: Result) -> str:
     a name nor a text of the corpus could run as one; nothing may be fetched. Vega interprets its
     expressions (``ast``), so the page needs no ``unsafe-eval``.
     """
-    charts = charts_of(result)
-    tables = shown_grids(result)
-    long = {
-        each.name: f"Shown: the first {MAX_ROWS:,} of {counted(len(each.rows), 'row')}; all of "
-        f"them with reffree report RESULTS.json -f csv --table {each.name}."
-        for each in tables
-        if len(each.rows) > MAX_ROWS
-    }
+    charts, tables = charts_of(result), shown_grids(result)
     maps, notes = _maps(list(mapped_documents(result)))
     texts: list[dict[str, Any]] = []
     if not maps:
         texts, notes = page_texts([text for text in result.texts if text.systems])
-    data = {"charts": [_packed_chart(chart) for chart in charts], "texts": texts}
+    packed_charts = [
+        {
+            "spec": require_drawing().vega_for_page(each),
+            "data": packed(each.rows),
+            "choices": [{"field": c.field, "columns": c.columns} for c in each.choices],
+            **{"required": each.required, "facet": each.facet, "panel": each.panel},
+        }
+        for each in charts
+    ]
+    data = {"charts": packed_charts, "texts": texts}
     sections: dict[str, Any] = {"answer": True, "charts": charts, "tables": tables}
     sections |= {"documents": maps, "texts": texts, "reading": result.reading, "settings": True}
     return _render(
@@ -76,13 +77,18 @@ def render_page(result: Result) -> str:
         result.question,
         result.command,
         styles=["page.css", *(["boundaries.css"] if maps else [])],
-        scripts=[*([_library()] if charts else []), static_text("page.js")],
+        scripts=[*([_library()] if charts else []), _static("page.js")],
         result=result,
         data=Markup(_json(data)),
         sections=[(name, name.capitalize()) for name, present in sections.items() if present],
         charts=charts,
         tables=[replace(each, rows=each.rows[:MAX_ROWS]) for each in tables],
-        long=long,
+        long={
+            each.name: f"Shown: the first {MAX_ROWS:,} of {counted(len(each.rows), 'row')}; all of "
+            f"them with reffree report RESULTS.json -f csv --table {each.name}."
+            for each in tables
+            if len(each.rows) > MAX_ROWS
+        },
         has_best=any(cell.is_best for each in tables for row in each.rows for cell in row),
         documents=maps,
         texts=texts,
@@ -117,24 +123,14 @@ def _render(
     **values: Any,  # noqa: ANN401  (what the template shows)
 ) -> str:
     """Fill a template of a page."""
-    style = "".join(map(static_text, styles))
+    style = "".join(map(_static, styles))
     by_hash = " ".join(map(_hash, scripts)) or "'none'"
     policy = (
         f"default-src 'none'; script-src {by_hash}; style-src {_hash(style)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-    return (
-        _templates()
-        .get_template(template)
-        .render(
-            title=title,
-            command=command,
-            policy=policy,
-            style=Markup(style),
-            scripts=list(map(Markup, scripts)),
-            **values,
-        )
-    )
+    values |= {"style": Markup(style), "scripts": list(map(Markup, scripts)), "policy": policy}
+    return _templates().get_template(template).render(title=title, command=command, **values)
 
 
 @cache
@@ -143,7 +139,7 @@ def _templates() -> Environment:
     templates = Environment(
         autoescape=True,
         undefined=StrictUndefined,
-        loader=FunctionLoader(static_text),
+        loader=FunctionLoader(_static),
         finalize=lambda v: visible(v) if isinstance(v, str) and not isinstance(v, Markup) else v,
     )
     templates.filters["thousands"] = lambda n: f"{n:,}"
@@ -155,18 +151,14 @@ def _templates() -> Environment:
 def render_notebook(shown: Result | ScoreTable | Table) -> str:
     """Write verdict and tables for a notebook, whose style they take."""
     if isinstance(shown, ScoreTable):
-        shown = result_of_scores(shown.sorted_by(judged_by(shown.metrics)))
-    verdict = () if isinstance(shown, Table) else shown.verdict
+        shown = shown.sorted_by(judged_by(shown.metrics)).result
     grids = [shown.grid()] if isinstance(shown, Table) else shown_grids(shown)
-    return (
-        _templates()
-        .get_template("notebook.html")
-        .render(
-            verdict=verdict,
-            tables=[replace(each, rows=each.rows[:NOTEBOOK_ROWS]) for each in grids],
-            longer={g.name: n for g in grids if (n := len(g.rows) - NOTEBOOK_ROWS) > 0},
-        )
-    )
+    values: dict[str, Any] = {
+        "verdict": () if isinstance(shown, Table) else shown.verdict,
+        "tables": [replace(each, rows=each.rows[:NOTEBOOK_ROWS]) for each in grids],
+        "longer": {g.name: n for g in grids if (n := len(g.rows) - NOTEBOOK_ROWS) > 0},
+    }
+    return _templates().get_template("notebook.html").render(values)
 
 
 def shown_grids(result: Result) -> list[Grid]:
@@ -178,7 +170,7 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def static_text(name: str) -> str:
+def _static(name: str) -> str:
     """Return one of the files that pages are made of."""
     return (files("reffree.report") / "static" / name).read_text(encoding="utf-8")
 
@@ -215,19 +207,6 @@ def packed(rows: Sequence[Row]) -> dict[str, Any]:
     return {"length": len(rows), "columns": columns}
 
 
-def _packed_chart(chart: Chart) -> dict[str, Any]:
-    from reffree.report.charts.drawing import vega_for_page
-
-    return {
-        "spec": vega_for_page(chart),
-        "data": packed(chart.rows),
-        "choices": [{"field": choice.field, "columns": choice.columns} for choice in chart.choices],
-        "required": chart.required,
-        "facet": chart.facet,
-        "panel": chart.panel,
-    }
-
-
 def _short(value: Any) -> Any:  # noqa: ANN401  (any plain value)
     if not isinstance(value, float):
         return value
@@ -255,15 +234,15 @@ def page_corpora(corpora: Sequence[Mapping[str, Any]]) -> Grid:
 
 def page_settings(settings: Mapping[str, Any]) -> Grid:
     """One row a setting, those within others as ``outer.inner``."""
-    return Grid.of(("setting", "value"), _settings(settings, ""), 2, "Settings")
 
+    def rows(settings: Mapping[str, Any], above: str) -> Iterator[tuple[str, str]]:
+        for name, value in settings.items():
+            if isinstance(value, Mapping) and value:
+                yield from rows(value, f"{above}{name}.")
+            else:
+                yield f"{above}{name}", _plain(value)
 
-def _settings(settings: Mapping[str, Any], above: str) -> Iterator[tuple[str, str]]:
-    for name, value in settings.items():
-        if isinstance(value, Mapping) and value:
-            yield from _settings(value, f"{above}{name}.")
-        else:
-            yield f"{above}{name}", _plain(value)
+    return Grid.of(("setting", "value"), rows(settings, ""), 2, "Settings")
 
 
 def _plain(value: object) -> str:
@@ -280,41 +259,37 @@ def page_texts(texts: Sequence[DocumentText]) -> tuple[list[dict[str, Any]], lis
     """Take documents from each corpus in turn while there is room; say what is not shown."""
     by_corpus: dict[str, list[DocumentText]] = {}
     for text in texts:
-        _check(text)
+        for system, masses in text.systems.items():
+            if sum(masses) != len(text.units) or min(masses, default=1) < 1:
+                raise InputError(
+                    f"masses that sum to {sum(masses):,}",
+                    expected=f"positive masses that sum to {counted(len(text.units), 'unit')}",
+                    remedy="run the study again",
+                    place=Place(document=text.id, system=system),
+                )
         by_corpus.setdefault(text.corpus, []).append(text)
     in_turn = [each for turn in zip_longest(*by_corpus.values()) for each in turn if each]
     sizes = accumulate(sum(map(len, text.units[:MAX_UNITS])) for text in in_turn)
     kept = {id(text) for text, size in zip(in_turn, sizes, strict=True) if size <= MAX_CHARACTERS}
     shown = [text for text in texts if id(text) in kept]
-    packed_texts = []
-    for text in shown:
-        about = {"corpus": text.corpus, "id": text.id, "length": len(text.units)}
-        packed_texts.append({**about, "units": text.units[:MAX_UNITS], "systems": text.systems})
+    packed_texts = [
+        {
+            **{"corpus": text.corpus, "id": text.id, "length": len(text.units)},
+            **{"units": text.units[:MAX_UNITS], "systems": text.systems},
+        }
+        for text in shown
+    ]
     return packed_texts, _cut_notes(shown, len(texts))
 
 
-def _cut_notes(shown: Iterable[DocumentText | MappedDocument], n_all: int) -> list[str]:
+def _cut_notes(shown: Sequence[DocumentText | MappedDocument], n_all: int) -> list[str]:
     """Say how many documents are shown of all, and which of them not to their ends."""
-    shown = list(shown)
-    notes = []
-    if len(shown) < n_all:
-        notes.append(f"Shown: {len(shown):,} of {counted(n_all, 'document')}.")
-    return notes + [
+    fewer = f"Shown: {len(shown):,} of {counted(n_all, 'document')}."
+    return [fewer] * (len(shown) < n_all) + [
         f"{text.id}: the first {MAX_UNITS:,} of {len(text.units):,} units are shown."
         for text in shown
         if len(text.units) > MAX_UNITS
     ]
-
-
-def _check(text: DocumentText) -> None:
-    for system, masses in text.systems.items():
-        if sum(masses) != len(text.units) or min(masses, default=1) < 1:
-            raise InputError(
-                f"masses that sum to {sum(masses):,}",
-                expected=f"positive masses that sum to {counted(len(text.units), 'unit')}",
-                remedy="run the study again",
-                place=Place(document=text.id, system=system),
-            )
 
 
 def _maps(documents: Sequence[MappedDocument]) -> tuple[list[dict[str, Any]], list[str]]:
@@ -323,10 +298,9 @@ def _maps(documents: Sequence[MappedDocument]) -> tuple[list[dict[str, Any]], li
     The first is that where systems differ most, the others are in their order.
     """
     most_apart = max(documents, key=lambda document: document.disagreement, default=None)
-    documents = sorted(documents, key=lambda document: document is not most_apart)
     characters, cells = MAX_CHARACTERS, MAX_CELLS
     kept: list[MappedDocument] = []
-    for document in documents:
+    for document in sorted(documents, key=lambda document: document is not most_apart):
         units = document.units[:MAX_UNITS]
         characters -= sum(map(len, units))
         cells -= len(units) * (min(len(document.places), MAX_COLUMNS) + 1)
@@ -378,9 +352,8 @@ def _map_lines(document: MappedDocument) -> Iterator[dict[str, Any]]:
                 "shown": format_probability(probability),
                 "is_gold": unit in gold,
             }
-            for i, ends in enumerate(has):
-                if ends:
-                    shades[i] = "" if shades[i] else "odd"
+            turned = {"": "odd", "odd": ""}
+            shades = [turned[s] if ends else s for ends, s in zip(has, shades, strict=True)]
         line = " ".join(text.split())
         line = f"[{document.clocks[unit]}] {line}" if document.clocks else line
-        yield {"is_gap": False, "marks": list(shades), "number": unit + 1, "text": line}
+        yield {"is_gap": False, "marks": shades, "number": unit + 1, "text": line}

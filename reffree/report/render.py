@@ -7,7 +7,6 @@ from functools import partial
 
 from reffree.evaluate.result import Result, Table
 from reffree.evaluate.table import ScoreTable
-from reffree.report.boundaries import draw_boundaries
 from reffree.report.grid import (
     OutputFormat,
     json_text,
@@ -16,7 +15,6 @@ from reffree.report.grid import (
     render_terminal,
     to_csv,
 )
-from reffree.report.score import draw_explanations, result_of_scores
 from reffree.util.errors import InputError, visible, visible_json
 
 
@@ -37,12 +35,10 @@ def render(
         color: whether the terminal wants colours.
         width: columns of the terminal; None for files and pipes, where nothing is folded.
     """
-    is_explained = False
     if isinstance(result, ScoreTable):
         if format == "json":
             return json_text(result.to_dict())
-        result = result_of_scores(result)
-        is_explained = table is None and any(each.name == "explanations" for each in result.tables)
+        result = result.result
     if format == "json":
         return _json(result)
     if format == "csv":
@@ -55,10 +51,14 @@ def render(
     opening, remarks = " ".join(result.verdict), [*result.legend, *result.notes]
     if format == "table":
         drawing, more = "", list[str]()
-        if is_explained:
+        if table is None and result.command == "score" and result.texts:
+            from reffree.report.boundaries import draw_explanations
+
             drawing = draw_explanations(result, color=color, width=width)
             shown = [each for each in shown if each.name != "explanations"]
-        elif table is None:
+        elif table is None and result.command == "boundaries":
+            from reffree.report.boundaries import draw_boundaries
+
             drawing, more = draw_boundaries(result, color=color, width=width)
         remarks = [*result.legend, *more, *result.notes, result.signature]
         grids = [each.grid() for each in shown]

@@ -19,14 +19,12 @@ from reffree.encoders.embed import (
     units_taking_part,
 )
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.evaluate.corpus_counts import CorpusCounts
-from reffree.evaluate.metric_set import MetricSet
-from reffree.evaluate.notes import dropped_notes
+from reffree.evaluate.corpus_counts import CorpusCounts, dropped_notes
+from reffree.evaluate.metric_set import MetricSet, check_scorers, readings, with_scorers_encoder
 from reffree.evaluate.result import DocumentText, Field, Result, Table, columns
 from reffree.evaluate.scores import corpus_mean, opening_scores
 from reffree.evaluate.signature import Signature
 from reffree.evaluate.table import CorpusScore
-from reffree.evaluate.trained_scorers import check_scorers, readings, with_scorers_encoder
 from reffree.evaluate.verdict import describe, rank
 from reffree.metrics.free.evidence import MOST_STEPS
 from reffree.metrics.free.expected import ExpectedPk

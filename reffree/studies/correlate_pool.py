@@ -22,8 +22,7 @@ from reffree.data.perturbation import parse_perturbation, perturb
 from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import Embeddings
 from reffree.encoders.options import DEFAULT_ENCODER
-from reffree.evaluate.judges import READERS
-from reffree.evaluate.metric_set import MetricSet
+from reffree.evaluate.metric_set import READERS, MetricSet
 from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import ScoreSettings
 from reffree.evaluate.signature import Signature

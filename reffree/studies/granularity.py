@@ -20,13 +20,12 @@ from numpy.typing import NDArray
 from reffree.data.corpus import GOLD, Corpus
 from reffree.data.masses import mass_matrix
 from reffree.encoders.embed import Vectors
-from reffree.evaluate.metric_set import MetricSet
+from reffree.evaluate.metric_set import MetricSet, readings
 from reffree.evaluate.result import Result, Table, columns, estimate
 from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import Scores, ScoreSettings, corpus_mean, opening_scores
 from reffree.evaluate.signature import Signature
 from reffree.evaluate.table import CorpusScore
-from reffree.evaluate.trained_scorers import readings
 from reffree.evaluate.verdict import describe
 from reffree.metrics.free.cues import share_of_talk
 from reffree.metrics.free.expected import EXPECTED, FEWEST_UNITS, Expected

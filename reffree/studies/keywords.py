@@ -10,11 +10,13 @@ from reffree.util.bounds import MOST_SEED, Bounds
 from reffree.util.declare import Option
 from reffree.util.progress import Progress
 
+SeedOption = Annotated[int, Bounds(0, MOST_SEED), Option("Seed of everything random.", initial=0)]
+
 
 class GoldKeywords(TypedDict, total=False):
     """Keywords of studies of gold alone, which encode nothing."""
 
-    seed: Annotated[int, Bounds(0, MOST_SEED), Option("Seed of everything random.", initial=0)]
+    seed: SeedOption
     progress: Progress
 
 

@@ -20,12 +20,10 @@ from reffree.encoders.embed import (
     units_taking_part,
 )
 from reffree.encoders.options import EncoderOptions
-from reffree.evaluate.corpus_counts import CorpusCounts
-from reffree.evaluate.metric_set import MetricSet, choose_metrics
-from reffree.evaluate.notes import dropped_notes
+from reffree.evaluate.corpus_counts import CorpusCounts, dropped_notes
+from reffree.evaluate.metric_set import MetricSet, check_scorers, choose_metrics
 from reffree.evaluate.result import DocumentText, Result, Table
 from reffree.evaluate.signature import Signature
-from reffree.evaluate.trained_scorers import check_scorers
 from reffree.formats import read_scores
 from reffree.metrics.gold.agreement import with_central_gold
 from reffree.segmenters.base import Segmenter

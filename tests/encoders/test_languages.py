@@ -13,8 +13,7 @@ from reffree.encoders.embed import Embeddings
 from reffree.encoders.models import find_model
 from reffree.encoders.options import ModelSettings
 from reffree.evaluate import corpus_counts
-from reffree.evaluate.corpus_counts import CorpusCounts
-from reffree.evaluate.notes import dropped_notes
+from reffree.evaluate.corpus_counts import CorpusCounts, dropped_notes
 from reffree.util.words import language_of
 from tests.checkpoints import save_checkpoint
 

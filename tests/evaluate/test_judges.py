@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import reffree
-from reffree.evaluate.judges import known_readers, without_read_sources
+from reffree.evaluate.metric_set import known_readers, without_read_sources
 from reffree.metrics.names import DEFAULT
 
 TOPICS = ("garden soil rose", "tax law court", "boat sail wind", "violin bow", "stew pan", "hill")

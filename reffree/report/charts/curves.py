@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -136,7 +136,16 @@ def density(result: Result) -> list[Chart]:
     """Quality against the number of boundaries, a panel per measure."""
     needed = ("method", "matching", "threshold", "bor", "density", "measure", "value")
     found = records_of(result, "curves", *needed, "corpus", "low", "high")
-    found += _own_points(result, found)
+    drawn = dict.fromkeys((row["matching"], row["measure"]) for row in found)
+    of_points = ("corpus", "method", "point", "threshold", "bor", "density")
+    for row in records_of(result, "points", *of_points):
+        # Methods with the number of boundaries they choose themselves, for every measure drawn.
+        for matching, measure in drawn if row["point"] == "own" else ():
+            is_one_to_one = measure == "w_f1" and matching == "one_to_one"
+            column = "w_f1_one_to_one" if is_one_to_one else measure
+            if column in row:
+                cells = {"matching": matching, "measure": measure, "value": row[column]}
+                found.append({**row, **cells, "low": None, "high": None})
     gold = {
         str(row["corpus"]): row["density"] / row["bor"]
         for row in found
@@ -153,21 +162,6 @@ def density(result: Result) -> list[Chart]:
         "BOR": {"x": "bor", "gold": "one"},
     }
     return _lines(DENSITY, rows, (*choices, Choice("x", "Against", tuple(axes), axes)))
-
-
-def _own_points(result: Result, curves: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Methods with the number of boundaries they choose themselves, for every measure drawn."""
-    needed = ("corpus", "method", "point", "threshold", "bor", "density")
-    drawn = dict.fromkeys((row["matching"], row["measure"]) for row in curves)
-    found = []
-    for row in records_of(result, "points", *needed):
-        for matching, measure in drawn:
-            is_one_to_one = measure == "w_f1" and matching == "one_to_one"
-            column = "w_f1_one_to_one" if is_one_to_one else measure
-            if row["point"] == "own" and column in row:
-                cells = {"matching": matching, "measure": measure, "value": row[column]}
-                found.append({**row, **cells, "low": None, "high": None})
-    return found
 
 
 def _lines(curves: Curves, rows: list[Row], choices: tuple[Choice, ...]) -> list[Chart]:
@@ -228,7 +222,20 @@ def granularity(result: Result) -> list[Chart]:
     columns |= {"low": "low", "high": "high"}
     lines, choices = drawn_rows(found, ("corpus", "metric"), **columns)
     lines, notes = chart.thinned(lines, [*(c.field for c in choices), "line"])
-    rows = lines + rows_of([*_gold_lines(found), *_marks(result)], choices, **columns)
+    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for row in found:
+        if row["real"] is not None and row["system"] != GOLD:
+            key = tuple(str(row[name]) for name in ("corpus", "metric", "system"))
+            groups.setdefault(key, []).append(row)
+    more = []
+    for group in groups.values():  # two ends of a level line
+        level = {"point": "real", "value": group[0]["real"], "low": None, "high": None}
+        more += [end(group, key=lambda row: row["segments"]) | level for end in (min, max)]
+    of_marks = ("corpus", "metric", "point", "low", "segments", "high")
+    for row in records_of(result, "marks", *of_marks):
+        if all(row[name] is None or row[name] > 0 for name in ("low", "segments", "high")):
+            more.append({**row, "system": "", "value": None})
+    rows = lines + rows_of(more, choices, **columns)
     title = "Expected errors by assumed segments a document"
     reading = (
         "Each line is a system's expected error if annotators made so many segments a document, "
@@ -241,29 +248,6 @@ def granularity(result: Result) -> list[Chart]:
     body = _by_segments(distinct(found, "system"), rows)
     panel = (280, 900)
     return [Chart("granularity", title, reading, body, rows, choices, ("x",), panel, notes=notes)]
-
-
-def _gold_lines(found: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Two ends of a level line for every system but gold that has a value against gold."""
-    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    for row in found:
-        if row["real"] is not None and row["system"] != GOLD:
-            key = tuple(str(row[name]) for name in ("corpus", "metric", "system"))
-            groups.setdefault(key, []).append(row)
-    for group in groups.values():
-        level = {"point": "real", "value": group[0]["real"], "low": None, "high": None}
-        for end in (min, max):
-            yield end(group, key=lambda row: row["segments"]) | level
-
-
-def _marks(result: Result) -> list[dict[str, Any]]:
-    """What the metric assumes, and gold's number of segments."""
-    needed = ("corpus", "metric", "point", "low", "segments", "high")
-    return [
-        {**row, "system": "", "value": None}
-        for row in records_of(result, "marks", *needed)
-        if all(row[name] is None or row[name] > 0 for name in ("low", "segments", "high"))
-    ]
 
 
 def _by_segments(systems: list[str], rows: list[Row]) -> alt.TopLevelMixin:

@@ -16,7 +16,6 @@ from reffree.evaluate.result import Result
 from reffree.evaluate.table import ScoreTable
 from reffree.report.charts import charts_of
 from reffree.report.charts.chart import ROWS, Chart, Row, named
-from reffree.report.score import result_of_scores
 from reffree.util.errors import InputError, UnknownNameError
 
 FileFormat = Literal["svg", "png", "pdf"]
@@ -50,7 +49,7 @@ def chart_with_data(
 ) -> alt.TopLevelMixin:
     """Return a chart of a result, the first without a name, as picked or with first choices."""
     if isinstance(result, ScoreTable):
-        result = result_of_scores(result)
+        result = result.result
     charts = {chart.name: chart for chart in charts_of(result)}
     if not charts:
         raise InputError(
@@ -84,8 +83,11 @@ def vega(chart: Chart, ink: str, font: str) -> Spec:
 def vega_for_page(chart: Chart) -> Spec:
     """Compile a chart for a browser: text in the colour and fonts of the page around it."""
     compiled = vega(chart, "currentColor", "system-ui, sans-serif")
-    if chart.label is not None:
-        label_in_browser(compiled, chart.label)
+    if chart.label is not None:  # Vega-Lite has no name for Vega's transform
+        anchors = ["right", "left", "top", "bottom", "top-right", "bottom-right"]
+        place: Spec = {"type": "label", "size": {"signal": "[width, height]"}}
+        place |= {"offset": [3], "anchor": anchors}
+        _labels(compiled, chart.label, "currentColor")["transform"] = [place]
     return compiled
 
 
@@ -127,7 +129,8 @@ def draw_files(
             drawn["data"] = [
                 d | {"values": rows} if d["name"] == "rows" else d for d in drawn["data"]
             ]
-            name = "-".join([chart.name, *map(_slug, values)])
+            slugs = [re.sub(r"[^\w.=]+", "_", value)[:60].strip("._") or "_" for value in values]
+            name = "-".join([chart.name, *slugs])
             stem = name.encode()[:MAX_NAME].decode(errors="ignore")
             numbered = chain([stem], (f"{stem}-{n}" for n in count(2)))
             taken.add(name := next(each for each in numbered if each not in taken))
@@ -151,15 +154,11 @@ def _encoded(spec: Spec, format: FileFormat) -> bytes:
     if re.search(r"[^\0-\uffff]", text):
         # vl-convert fails where it would cut a label within a character of two code units.
         spec = json.loads(re.sub(LIMITS, r'"\1": \g<2>0\3', text))
-    if format == "svg":
-        return vl_convert.vega_to_svg(spec).encode()
     if format == "png":
         return vl_convert.vega_to_png(spec, scale=PNG_SCALE)
-    return vl_convert.vega_to_pdf(spec)
-
-
-def _slug(text: str) -> str:
-    return re.sub(r"[^\w.=]+", "_", text)[:60].strip("._") or "_"
+    return (
+        vl_convert.vega_to_pdf(spec) if format == "pdf" else vl_convert.vega_to_svg(spec).encode()
+    )
 
 
 def _config(ink: str, font: str) -> Spec:
@@ -186,15 +185,6 @@ def _config(ink: str, font: str) -> Spec:
 
 # Labels beside points that do not overlap: by Vega in a browser, by hand for files, since Vega's
 # own label transform needs a canvas, which vl-convert does not have.
-
-
-def label_in_browser(spec: Spec, field: str) -> None:
-    """Give the compiled text mark Vega's label transform, which Vega-Lite has no name for."""
-    anchors = ["right", "left", "top", "bottom", "top-right", "bottom-right"]
-    size = {"signal": "[width, height]"}
-    _labels(spec, field, "currentColor")["transform"] = [
-        {"type": "label", "size": size, "offset": [3], "anchor": anchors}
-    ]
 
 
 def label_in_file(spec: Spec, rows: Sequence[Row], field: str) -> list[Row]:

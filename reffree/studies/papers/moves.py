@@ -25,8 +25,8 @@ from typing import Annotated, Unpack
 import numpy as np
 
 from reffree.data.corpus import Corpus
-from reffree.evaluate.blocks import golds_of
 from reffree.evaluate.result import Field, Result, Table, columns
+from reffree.evaluate.score import golds_of
 from reffree.evaluate.signature import Signature
 from reffree.metrics.gold.metric import GoldMetric, count_pairs
 from reffree.metrics.gold.pairs import Pairs
@@ -119,7 +119,7 @@ def moves(
     studied = []
     for name, corpus in corpora.items():
         alike = _alike_golds(corpus)
-        settled = {each: metric.over(golds_of([corpus])) for each, metric in chosen.items()}
+        settled = {each: metric.over(golds_of(corpus)) for each, metric in chosen.items()}
         with settings.progress("Moving", len(alike)) as advance:
             for (n, _), golds in alike.items():
                 found += count_misjudged(name, n, np.array(golds), settled)

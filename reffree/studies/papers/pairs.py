@@ -22,10 +22,9 @@ import numpy as np
 
 from reffree.data.corpus import Corpus
 from reffree.data.segmentation import Segmentation
-from reffree.evaluate.blocks import golds_of
 from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.result import DocumentText, Result, Table, columns, estimate
-from reffree.evaluate.score import check_gold
+from reffree.evaluate.score import check_gold, golds_of
 from reffree.evaluate.signature import Signature
 from reffree.formats.source import Source
 from reffree.metrics.gold.metric import count_pairs
@@ -138,7 +137,7 @@ def pairs(
             remedy = "choose sed, alignment, boundary_similarity or the like"
             raise OptionError(f"the metric {name!r}", expected=expected, remedy=remedy)
         check_gold(part.corpus, chosen)
-        chosen = chosen.over(golds_of([part.corpus]))
+        chosen = chosen.over(golds_of(part.corpus))
         n_golds = sum(len(document.references) for document in part.corpus)
         missing: Counter[str] = Counter()
         with settings.progress("Pairing", n_golds * len(kinds)) as advance:

@@ -18,12 +18,11 @@ from reffree.data.corpus import GOLD, Corpus
 from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import Embeddings, Vectors, coming_spec
 from reffree.encoders.options import Encoding
-from reffree.evaluate.metric_set import MetricSet
+from reffree.evaluate.metric_set import MetricSet, check_scorers
 from reffree.evaluate.result import Result, Table, columns, estimate
 from reffree.evaluate.score import check_gold, scores_of
 from reffree.evaluate.scores import Average, ScoreSettings
 from reffree.evaluate.signature import Signature
-from reffree.evaluate.trained_scorers import check_scorers
 from reffree.metrics.gold.granularity import failure_mode
 from reffree.segmenters.base import Inputs, Segmenter
 from reffree.segmenters.segment import parse_segmenter
