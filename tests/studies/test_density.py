@@ -220,8 +220,8 @@ def test_random_scores_are_at_gold_density_of_their_own_accord():
     corpus, vectors = topical_corpus(GOLDS)
     scores = gap_scores(None, Inputs(corpus, 0, vectors), 3)
     points = lay_out_points(corpus, [scores], (0.5,))
-    (own,) = (point for point in points if point.kind == "own")
-    assert own.n_boundaries == count_gold(corpus) == sum(len(gold) - 1 for gold in GOLDS)
+    (own,) = (point for point in points if point["point"] == "own")
+    assert own["boundaries"] == count_gold(corpus) == sum(len(gold) - 1 for gold in GOLDS)
 
 
 def test_a_system_called_as_a_method_keeps_its_own_row():
