@@ -400,13 +400,9 @@ def test_values_do_not_hang_on_the_order_of_documents():
 
 
 def test_corpora_are_told_apart():
-    clear, noise = corpus_of(6), corpus_of(6, noise=100.0)
-    result = diagnose(
-        {"clear": clear[0], "noise": noise[0]},
-        embeddings={"clear": clear[1], "noise": noise[1]},
-        metrics=["arp_pair"],
-        seeds=2,
-    )
+    both = {"clear": corpus_of(6), "noise": corpus_of(6, noise=100.0)}
+    corpora, vectors = ({name: pair[i] for name, pair in both.items()} for i in (0, 1))
+    result = diagnose(corpora, embeddings=vectors, metrics=["arp_pair"], seeds=2)
     assert [row["name"] for row in result.corpora] == ["clear", "noise"]
     assert result.verdict[0].startswith("clear: Use arp_pair")
     assert result.table("metrics").column("corpus") == ["clear", "noise"]
