@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Annotated, Unpack
 
 import numpy as np
@@ -35,7 +36,7 @@ from reffree.metrics.free.expected import FEWEST_UNITS, ExpectedPk
 from reffree.metrics.free.result import Unsegmented
 from reffree.metrics.registry import GOLD_METRICS, STUDIED
 from reffree.statistics.resampling import MIN_DOCUMENTS, DocumentBootstrap
-from reffree.studies.diagnose_checks import RULES, Row, check_corpus, densities
+from reffree.studies.diagnose_checks import RULES, Ends, Row, check_corpus, densities
 from reffree.studies.keywords import StudyKeywords, metric_option
 from reffree.studies.study import (
     StudiedCorpus,
@@ -284,15 +285,12 @@ def _choose_source(
     metric = ExpectedPk(seed=settings.seed)
     metrics = MetricSet((metric.name,), {metric.name: metric}, {})
     scores = scores_of(corpus, metrics, ScoreSettings(settings, seed=settings.seed), embedded)
-    means = [corpus_mean(raw, np.ones(len(corpus))) for raw in scores.raw[0].T]
-    losses = [np.inf if mean is None else metric.orientation.loss(mean) for mean in means]
-    best = int(np.argmin(losses))
+    losses = mean_defined(metric.losses(scores.raw[0]), 0)
+    best = int(np.nanargmin(losses))
     return systems[best], f"the lowest expected_pk of {len(systems)} systems ({losses[best]:.3f})"
 
 
-def judge_share(
-    share: float | None, ci: tuple[float, float] | None, excess_ci: tuple[float, float] | None
-) -> str:
+def judge_share(share: float | None, ci: Ends | None, excess_ci: Ends | None) -> str:
     """Say whether a metric notices damage, as far as the intervals support it.
 
     ``share`` is that of documents in which its loss rises, ``ci`` its interval; ``excess_ci`` is
@@ -310,15 +308,13 @@ def damaged(
     corpus: Corpus, source: str, *, seeds: int, seed: int
 ) -> list[tuple[Segmentation, ...]]:
     """Every damage of every seed, in the order of `DAMAGES` and then seeds."""
-    made = []
-    for kind, strength in DAMAGES:
-        for i in range(seed * seeds, (seed + 1) * seeds):  # another seed shares no draw
-            if kind == RANDOM:
-                made.append(_random(corpus, source, i))
-            else:
-                perturbation = parse_perturbation(f"{kind}:{strength}")
-                made.append(perturb(corpus, perturbation, i, source).segmentations)
-    return made
+    draws = range(seed * seeds, (seed + 1) * seeds)  # another seed shares no draw
+    return [
+        _random(corpus, source, draw)
+        if kind == RANDOM
+        else perturb(corpus, parse_perturbation(f"{kind}:{s}"), draw, source).segmentations
+        for (kind, s), draw in product(DAMAGES, draws)
+    ]
 
 
 def rotation(n: int, id: str, seed: int) -> Integers:
