@@ -228,12 +228,12 @@ def _legend(
     scores = table.systems[0].metrics
     higher = [name for name, score in scores.items() if score.direction == "higher"]
     direction = "Lower is better" + (f" (higher for {', '.join(higher)})" if higher else "")
-    of_letters = "systems that share a letter cannot be told apart"
-    of_groups = "none of a group can be told from its first"
+    alike = "systems that share a letter cannot be told apart"
+    if is_many:
+        alike = "none of a group can be told from its first"
     sentences = [
         f"{counted(table.corpus['documents'], 'document')}, "
-        f"{counted(table.corpus['units'], 'unit')}. {direction}; "
-        f"{of_groups if is_many else of_letters} at alpha {alpha:g}.",
+        f"{counted(table.corpus['units'], 'unit')}. {direction}; {alike} at alpha {alpha:g}.",
         "Documents are the unit: differences are over the documents both have a score for; p from "
         "swapping the two systems document by document, p corrected for all pairs of the metric "
         "(Westfall and Young), intervals not corrected.",
@@ -410,16 +410,15 @@ def changes_since(
     """
     _check_settings(table, baseline)
     found: list[tuple[str, str]] = []
-    values, weights = list[Floats](), list[Floats]()  # now, then, now, then, …
+    sides: list[Floats] = []  # now, then, now, then, …: values and weights
     for metric in table.metrics:
-        ids, now, weighed = values_by_document(table, metric)
-        for i, row in enumerate(table.systems):
+        ids, *now = values_by_document(table, metric)
+        for row, value, weight in zip(table.systems, *now, strict=True):
             known = [baseline.scores.get((row.system, metric, id)) for id in ids]
             if row.system != GOLD and any(known):
                 found.append((row.system, metric))
-                before = np.array([each or (np.nan, 1.0) for each in known]).T
-                values += [now[i], before[0]]
-                weights += [weighed[i], before[1]]
+                then = np.array([each or (np.nan, 1.0) for each in known]).T
+                sides += [np.stack([value, weight]), then]
     if not found:
         raise InputError(
             "no document, system and metric that both have",
@@ -427,16 +426,17 @@ def changes_since(
             remedy="name systems and documents as they were",
             place=Place(file=baseline.file),
         )
-    pairs = [(at, at + 1) for at in range(0, len(values), 2)]
-    tests = paired_tests(np.stack(values), np.stack(weights), pairs, np.random.default_rng(seed))
+    values, weights = np.stack(sides, axis=1)  # (sides, documents) each
+    pairs = [(at, at + 1) for at in range(0, len(sides), 2)]
+    tests = paired_tests(values, weights, pairs, np.random.default_rng(seed))
     rows: list[Row] = []
-    for (system, metric), test, (at, _) in zip(found, tests, pairs, strict=True):
+    for (system, metric), test, at in zip(found, tests, map(list, pairs), strict=True):
         direction = table.systems[0].metrics[metric].direction
-        both, weight = np.stack(values[at : at + 2]), np.stack(weights[at : at + 2])
-        is_common = ~np.isnan(both).any(0) & (weight > 0).all(0)
+        is_common = ~np.isnan(values[at]).any(0) & (weights[at] > 0).all(0)
         means, change = [None, None], None
         if test.p_corrected is not None:
-            means = np.average(both[:, is_common], axis=1, weights=weight[:, is_common]).tolist()
+            both, weight = values[at][:, is_common], weights[at][:, is_common]
+            means = np.average(both, axis=1, weights=weight).tolist()
             here, there = (as_loss(mean, direction) for mean in means)
             if test.p_corrected <= alpha:
                 change = "worse" if here > there else "better"

@@ -53,7 +53,7 @@ from reffree.studies.study import (
     score_fingerprints,
     study_result,
 )
-from reffree.util.arrays import Floats, Integers
+from reffree.util.arrays import Floats
 from reffree.util.declare import Option, declared
 from reffree.util.errors import InputError, OptionError, listed
 from reffree.util.naming import spelling_of
@@ -222,22 +222,19 @@ def density(
                 advance(1)
         points = lay_out_points(corpus, gaps, levels)
         # Gold is a system of its own accord wherever it is complete, and then the first.
-        rest = {f"{i}": p.segmentations for i, p in enumerate(points) if p.kind != "gold"}
-        with_points = corpus.only_systems(()).with_systems(rest)
+        systems = {f"{p['at']}": p["segmentations"] for p in points if p["point"] != "gold"}
+        with_points = corpus.only_systems(()).with_systems(systems)
         by_metric = scores_of(with_points, chosen, how, embedded, settings.progress)
-        signed = Signature.of(chosen, corpus, embedded, unsegmented=unsegmented, seed=settings.seed)
         measured = {measure: by_metric.own_values(measure) for measure in chosen.names}
+        for measure, each in measured.items():
+            values = each.over(np.ones((1, len(corpus))))[0]
+            for point, value, defined in zip(points, values, ~np.isnan(each.values), strict=True):
+                point |= {"corpus": name, measure: value, f"n_{measure}": defined.sum()}
+        signed = Signature.of(chosen, corpus, embedded, unsegmented=unsegmented, seed=settings.seed)
         counts = resampled_documents(len(corpus), rng_for(settings.seed, "documents"))
-        everything = np.ones((1, len(corpus)))
-        results.append(
-            SweptCorpus(
-                *(name, corpus, embedded, signed, points, count_gold(corpus)),
-                {measure: each.over(everything)[0] for measure, each in measured.items()},
-                {measure: each.over(counts) for measure, each in measured.items()},
-                {m: (~np.isnan(each.values)).sum(1) for m, each in measured.items()},
-                tuple(chosen.reference_free),
-            )
-        )
+        drawn = {measure: each.over(counts) for measure, each in measured.items()}
+        about = (name, corpus, embedded, signed)
+        results.append(SweptCorpus(*about, points, drawn, tuple(chosen.reference_free)))
     prints = score_fingerprints(read)
     return study_result(
         "density",
@@ -260,24 +257,8 @@ def density(
         },
         notes=[*notes, *(note for each in results for note in _notes(each, unsegmented))],
         reading=_reading(min_gap, metrics),
-        sizes={each.name: {"gold_boundaries": each.n_gold} for each in results},
+        sizes={each.name: {"gold_boundaries": count_gold(each.corpus)} for each in results},
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """One segmentation of every document."""
-
-    name: str  # of the method or system
-    kind: Literal["sweep", "own", "matched", "system", "gold"]
-    segmentations: tuple[Segmentation, ...]
-    threshold: float | None = None  # on a sweep or matched
-    target: int | None = None  # boundaries a matched point was to have
-
-    @property
-    def n_boundaries(self) -> int:
-        """Boundaries over the corpus."""
-        return sum(len(each) - 1 for each in self.segmentations)
 
 
 def count_gold(corpus: Corpus) -> int:
@@ -288,26 +269,39 @@ def count_gold(corpus: Corpus) -> int:
 
 def lay_out_points(
     corpus: Corpus, methods: Sequence[GapScores], thresholds: Sequence[float]
-) -> list[Point]:
-    """Lay out gold, the corpus's own systems, sweeps, operating points and matched points."""
+) -> list[Row]:
+    """Lay out gold, the corpus's own systems, sweeps, operating points and matched points.
+
+    A point is a segmentation of every document: of a ``method`` or system, at a ``threshold`` on a
+    sweep or where it was to have the boundaries of a ``target``. It is a row of table ``points``.
+    """
+    points: list[Row] = []
+    n_gaps = sum(len(document.units) - 1 for document in corpus)
+
+    def add(method: str, point: str, made: tuple[Segmentation, ...], **more: float | None) -> None:
+        n = sum(len(each) - 1 for each in made)
+        row = {"method": method, "point": point, "segmentations": made, "at": len(points)}
+        points.append({"threshold": None, **row, "boundaries": n, "density": n / n_gaps, **more})
+
     n_gold, given = count_gold(corpus), corpus.hypotheses
     names = {each.name for each in methods}
-    points = [Point(GOLD, "gold", given[GOLD])] if GOLD in given else []
-    for name in (each for each in given if each != GOLD):
-        points.append(Point(f"{name} (given)" if name in names else name, "system", given[name]))
-    targets = dict.fromkeys([n_gold, *(p.n_boundaries for p in points if p.kind == "system")])
+    if GOLD in given:
+        add(GOLD, "gold", given.pop(GOLD))
+    for name, made in given.items():
+        add(f"{name} (given)" if name in names else name, "system", made)
+    targets = dict.fromkeys([n_gold, *(p["boundaries"] for p in points if p["point"] == "system")])
     for method in methods:
         for threshold in thresholds:
-            points.append(Point(method.name, "sweep", method.above(threshold), threshold))
+            add(method.name, "sweep", method.above(threshold), threshold=threshold)
         # Chance is a baseline at gold's density (Coen's Table 3), whatever that is; so are scores
         # on a scale of their own.
         own = method.above(method.nearest(n_gold)) if method.own is None else method.own
-        points.append(Point(method.name, "own", own))
+        add(method.name, "own", own)
         for target in targets:
             threshold = method.nearest(target)
             shown = threshold if np.isfinite(threshold) else None
             made = method.above(threshold)
-            points.append(Point(method.name, "matched", made, shown, target))
+            add(method.name, "matched", made, threshold=shown, target=target)
     return points
 
 
@@ -315,33 +309,29 @@ def lay_out_points(
 class SweptCorpus(StudiedCorpus):
     """One corpus and its points, scored by every measure."""
 
-    points: list[Point]
-    n_gold: int  # boundaries of gold
-    values: dict[str, Floats]  # (points,) losses, but a gold-based metric's own values
-    resampled: dict[str, Floats]  # (resamples, points)
-    n_defined: dict[str, Integers]  # (points,) documents with a value
+    points: list[Row]  # with losses, but a gold-based metric's own values
+    resampled: dict[str, Floats]  # (resamples, points) by measure
     metrics: tuple[str, ...]  # reference-free ones
 
     @property
     def methods(self) -> list[str]:
         """Names of the methods with a sweep."""
-        return list(dict.fromkeys(p.name for p in self.points if p.kind == "sweep"))
+        return list(dict.fromkeys(p["method"] for p in self.points if p["point"] == "sweep"))
 
     @property
     def systems(self) -> list[str]:
         """Names of the systems the corpus came with, gold excepted."""
-        return [point.name for point in self.points if point.kind == "system"]
+        return [point["method"] for point in self.points if point["point"] == "system"]
 
-    def sweep(self, method: str) -> list[int]:
-        """Numbers of the points of a method's sweep, by threshold."""
-        return [i for i, p in enumerate(self.points) if p.name == method and p.kind == "sweep"]
+    def find(self, method: str, *kinds: str) -> list[Row]:
+        """Points of a method, or of a system, of some kinds; those of a sweep by threshold."""
+        return [p for p in self.points if p["method"] == method and p["point"] in kinds]
 
-    def own(self, name: str) -> int:
-        """Number of a method's operating point, or of a system."""
-        kinds = ("own", "system")
-        return next(i for i, p in enumerate(self.points) if p.name == name and p.kind in kinds)
+    def own(self, name: str) -> Row:
+        """A method's operating point, or a system's only one."""
+        return self.find(name, "own", "system")[0]
 
-    def matched(self, first: str, second: str) -> tuple[str, int, int] | None:
+    def matched(self, first: str, second: str) -> tuple[str, Row, Row] | None:
         """Whose density two methods, or a method and a system, are compared at, and their points.
 
         It is gold's, or the system's; None of two systems.
@@ -349,41 +339,37 @@ class SweptCorpus(StudiedCorpus):
         systems = [name for name in (first, second) if name in self.systems]
         if len(systems) == 2:
             return None
-        target = self.points[self.own(systems[0])].n_boundaries if systems else self.n_gold
-        at = [(p.name, p.kind, p.target) for p in self.points]
+        target = self.own(systems[0])["boundaries"] if systems else count_gold(self.corpus)
         a, b = (
-            self.own(name) if name in systems else at.index((name, "matched", target))
+            next(
+                p for p in self.find(name, "matched", "system") if p.get("target", target) == target
+            )
             for name in (first, second)
         )
         return f"{systems[0]}'s" if systems else "gold's", a, b
 
-    def interval(self, measure: str, point: int, other: int | None = None) -> list[float] | None:
+    def interval(self, measure: str, point: Row, other: Row | None = None) -> list[float] | None:
         """95 % over documents of a measure, or of its difference from that of another point."""
-        value, drawn = self.values[measure][point], self.resampled[measure][:, point]
-        if self.n_defined[measure][point] < MIN_DOCUMENTS:
+        value, drawn = point[measure], self.resampled[measure][:, point["at"]]
+        if point[f"n_{measure}"] < MIN_DOCUMENTS:
             return None
         if other is not None:
-            value = value - self.values[measure][other]
-            drawn = drawn - self.resampled[measure][:, other]
+            value = value - other[measure]
+            drawn = drawn - self.resampled[measure][:, other["at"]]
         found = None if np.isnan(value) else percentile_interval(float(value), drawn)
         return None if found is None else list(found)
 
-    def best(self, method: str, measure: str) -> int:
-        """Number of the point of a sweep with the highest value, of equals the sparsest."""
-        return max(self.sweep(method)[::-1], key=self.values[measure].__getitem__)
+    def best(self, method: str, measure: str) -> Row:
+        """Return the point of a sweep with the highest value, of equals the sparsest."""
+        return max(self.find(method, "sweep")[::-1], key=lambda point: point[measure])
 
     def span(self, method: str, measure: str) -> float:
         """Highest minus lowest value on a sweep."""
-        return float(np.ptp(self.values[measure][self.sweep(method)]))
+        return float(np.ptp([point[measure] for point in self.find(method, "sweep")]))
 
-    def density(self, point: int) -> tuple[float, float]:
-        """Boundaries of a point per gold boundary, and per gap."""
-        n_gaps = sum(len(document.units) - 1 for document in self.corpus)
-        return self.values["bor"][point], self.points[point].n_boundaries / n_gaps
-
-    def estimate(self, measure: str, point: int, name: str) -> Row:
+    def estimate(self, measure: str, point: Row, name: str) -> Row:
         """A measure at a point with its interval, as the columns of that name."""
-        return {name: self.values[measure][point], f"{name}_ci": self.interval(measure, point)}
+        return {name: point[measure], f"{name}_ci": self.interval(measure, point)}
 
 
 def regime(bor: float) -> Regime:
@@ -406,50 +392,40 @@ def _tables(results: Sequence[SweptCorpus], matchings: Sequence[str]) -> Iterato
     curves = [row for each in results for row in _curve_rows(each, matchings)]
     yield Table.of("curves", title, CURVES, curves, shown=False)
     title = "Systems, operating points and points of equal density"
-    points = [
-        (
-            *(each.name, p.name, p.kind, p.target, p.n_boundaries, p.threshold),
-            *each.density(i),
-            *(each.values[name][i] for name in POINT_MEASURES),
-        )
-        for each in results
-        for i, p in enumerate(each.points)
-        if p.kind != "sweep"
-    ]
+    points = [p for each in results for p in each.points if p["point"] != "sweep"]
     yield Table.of("points", title, POINTS, points, shown=False)
 
 
-def _curve_rows(result: SweptCorpus, matchings: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+def _curve_rows(result: SweptCorpus, matchings: Sequence[str]) -> Iterator[Row]:
     """Yield a row per threshold or system, matching and measure; most need no matching."""
-    further = [name for name in result.values if name not in (*W_F1.values(), *UNMATCHED)]
+    further = [name for name in result.resampled if name not in (*W_F1.values(), *UNMATCHED)]
+    points = [point for point in result.points if point["point"] not in ("own", "matched")]
     for matching in matchings:
         for measure in (W_F1[matching], *UNMATCHED, *further):
             shown = "w_f1" if measure == W_F1[matching] else measure
-            for i, p in enumerate(result.points):
-                if p.kind not in ("own", "matched"):
-                    interval = result.interval(measure, i) or (None, None)
-                    place = (result.name, p.name, matching, p.threshold, *result.density(i))
-                    yield (*place, shown, result.values[measure][i], *interval)
+            for p in points:
+                low, high = result.interval(measure, p) or (None, None)
+                found = {"measure": shown, "value": p[measure], "low": low, "high": high}
+                yield p | {"matching": matching} | found
 
 
 def _regime_rows(result: SweptCorpus, matchings: Sequence[str]) -> Iterator[Row]:
     """Where each method's thresholds lie, its best point and its own; systems have one point."""
     for name, matching in product((*result.methods, *result.systems), matchings):
-        measure, sweep, own = W_F1[matching], result.sweep(name), result.own(name)
-        bor = result.values["bor"]
+        measure, sweep, own = W_F1[matching], result.find(name, "sweep"), result.own(name)
         row: Row = {"corpus": result.name, "method": name, "matching": matching}
         row |= result.estimate(measure, own, "own")
-        row |= {"own_bor": bor[own], "own_regime": regime(bor[own])}
+        row |= {"own_bor": own["bor"], "own_regime": regime(own["bor"])}
         for kind in REGIMES if sweep else ():
-            found = [f"{result.points[i].threshold:g}" for i in sweep if regime(bor[i]) == kind]
+            found = [f"{p['threshold']:g}" for p in sweep if regime(p["bor"]) == kind]
             row[kind] = "–".join(dict.fromkeys((found[0], found[-1]))) if found else None
         at = result.best(name, measure) if sweep else own
         if sweep:
             row |= result.estimate(measure, at, "best")
-            row |= {"threshold": result.points[at].threshold, "bor": bor[at]}
+            row |= {"threshold": at["threshold"], "bor": at["bor"]}
             row |= {"span": result.span(name, measure)}
-        w_f1, purity, coverage = (result.values[x][at] for x in (measure, "purity", "coverage"))
-        yield row | {"mode": failure_mode(w_f1, bor[at], purity, coverage).label}
+        mode = failure_mode(at[measure], at["bor"], at["purity"], at["coverage"])
+        yield row | {"mode": mode.label}
 
 
 def _audit_rows(result: SweptCorpus) -> Iterator[Row]:
@@ -458,29 +434,25 @@ def _audit_rows(result: SweptCorpus) -> Iterator[Row]:
         as_they_are = "own", result.own(first), result.own(second)
         for at, a, b in filter(None, (as_they_are, result.matched(first, second))):
             row: Row = {"corpus": result.name, "first": first, "second": second, "at": at}
-            row["shift"] = " → ".join(regime(result.values["bor"][i]) for i in (b, a))
+            row["shift"] = f"{regime(b['bor'])} → {regime(a['bor'])}"
             for measure in ("f1", "w_f1", "w_f1_one_to_one", "bor"):
-                row[measure] = result.values[measure][a] - result.values[measure][b]
+                row[measure] = a[measure] - b[measure]
                 row[f"{measure}_ci"] = result.interval(measure, a, b)
             yield row
 
 
 def _loss_rows(result: SweptCorpus, measure: str) -> Iterator[Row]:
     """Where on a sweep each reference-free metric would stop, and what W-F1 is there."""
-    for method in result.methods:
-        sweep = result.sweep(method)
-        w_f1 = result.values[measure][sweep]
-        for metric in result.metrics:
-            losses = result.values[metric][sweep]
-            row: Row = {"corpus": result.name, "method": method, "metric": metric}
-            row["best"] = float(w_f1.max())
-            if not np.isnan(losses).all():
-                lowest = sweep[int(np.nanargmin(losses))]
-                row |= result.estimate(metric, lowest, "lowest")
-                row |= {"threshold": result.points[lowest].threshold}
-                row |= {"bor": result.values["bor"][lowest], "w_f1": result.values[measure][lowest]}
-                row["rho"] = float(correlation(losses, 1 - w_f1, "spearman"))
-            yield row
+    for method, metric in product(result.methods, result.metrics):
+        sweep = result.find(method, "sweep")
+        losses, w_f1 = (np.array([point[name] for point in sweep]) for name in (metric, measure))
+        row: Row = {"corpus": result.name, "method": method, "metric": metric, "best": w_f1.max()}
+        if not np.isnan(losses).all():
+            lowest = sweep[int(np.nanargmin(losses))]
+            row |= result.estimate(metric, lowest, "lowest")
+            row |= {"threshold": lowest["threshold"], "bor": lowest["bor"]}
+            row |= {"w_f1": lowest[measure], "rho": correlation(losses, 1 - w_f1, "spearman")}
+        yield row
 
 
 def _answer(result: SweptCorpus, results: Sequence[SweptCorpus], matching: str) -> Iterator[str]:
@@ -490,16 +462,16 @@ def _answer(result: SweptCorpus, results: Sequence[SweptCorpus], matching: str) 
     spans = [f"{result.span(name, measure):.2f} ({name})" for name in methods]
     sentence = f"{where}Sweeping the threshold moves W-F1 by {listed(spans)}"
     pairs = [result.matched(*names) for names in combinations(methods, 2)]
-    gaps = [abs(result.values[measure][p[1]] - result.values[measure][p[2]]) for p in pairs if p]
+    gaps = [abs(pair[1][measure] - pair[2][measure]) for pair in pairs if pair]
     if gaps:
         sentence += f"; at gold's density the methods differ by at most {max(gaps):.2f}"
     yield f"{sentence}."
     peaks = []
     for name in methods:
         best = result.best(name, measure)
-        value, bor = result.values[measure][best], result.values["bor"][best]
-        at_edge = ", its densest point" if best == result.sweep(name)[0] else ""
-        peaks.append(f"{value:.2f} at BOR {bor:.2f} ({name}{at_edge})")
+        is_edge = best is result.find(name, "sweep")[0]
+        at_edge = ", its densest point" if is_edge else ""
+        peaks.append(f"{best[measure]:.2f} at BOR {best['bor']:.2f} ({name}{at_edge})")
     yield f"{where}W-F1 is highest at {listed(peaks)}."
     if CHANCE in methods and len(methods) > 1:
         better: list[str] = []
@@ -521,12 +493,12 @@ def _answer(result: SweptCorpus, results: Sequence[SweptCorpus], matching: str) 
 def _notes(result: SweptCorpus, unsegmented: str) -> Iterator[str]:
     """Where densities could not be had, and where reference-free losses are of no boundary."""
     for point in result.points:
-        if point.kind == "matched" and point.n_boundaries != point.target:
+        if point["point"] == "matched" and point["boundaries"] != point["target"]:
             yield (
-                f"{result.name}: {point.name} has {point.n_boundaries:,} boundaries where it was "
-                f"matched to {point.target:,}; no threshold comes nearer."
+                f"{result.name}: {point['method']} has {point['boundaries']:,} boundaries where it "
+                f"was matched to {point['target']:,}; no threshold comes nearer."
             )
-    last = {name: result.points[result.sweep(name)[-1]].segmentations for name in result.methods}
+    last = {name: result.find(name, "sweep")[-1]["segmentations"] for name in result.methods}
     n_bare = {name: sum(len(each) == 1 for each in made) for name, made in last.items()}
     bare = [f"{name} {n}" for name, n in n_bare.items() if n]
     if bare and result.metrics:

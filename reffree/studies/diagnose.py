@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Annotated, Unpack
 
 import numpy as np
@@ -35,7 +36,7 @@ from reffree.metrics.free.expected import FEWEST_UNITS, ExpectedPk
 from reffree.metrics.free.result import Unsegmented
 from reffree.metrics.registry import GOLD_METRICS, STUDIED
 from reffree.statistics.resampling import MIN_DOCUMENTS, DocumentBootstrap
-from reffree.studies.diagnose_checks import RULES, Row, check_corpus, densities
+from reffree.studies.diagnose_checks import RULES, Ends, Row, check_corpus, densities
 from reffree.studies.keywords import StudyKeywords, metric_option
 from reffree.studies.study import (
     StudiedCorpus,
@@ -205,7 +206,7 @@ def diagnose(
         bootstrap = DocumentBootstrap(len(corpus), rng_for(settings.seed, "documents"))
         how = (bootstrap, settings)
         tests = run_damage_tests(corpus, embedded, found, chosen, seeds, *how)
-        resolutions = {name: test.resolution for name, test in tests.items()}
+        resolutions = {name: test.get("resolution") for name, test in tests.items()}
         judged = check_corpus(corpus, embedded, found, resolutions, threshold, *how)
         signature = Signature.of(chosen, corpus, embedded, seed=settings.seed)
         about = (part.name, corpus, embedded, signature)
@@ -242,7 +243,7 @@ class Diagnosis(StudiedCorpus):
     reason: str  # why it was taken
     checks: list[Row]
     repeated: Counter[str]  # units with an exact twin in another segment, by text
-    damage_tests: dict[str, DamageTest]  # by metric
+    damage_tests: dict[str, Row]  # by metric, as of `run_damage_tests`
 
 
 def _check_source(corpus: Corpus, name: str | None) -> None:
@@ -284,48 +285,12 @@ def _choose_source(
     metric = ExpectedPk(seed=settings.seed)
     metrics = MetricSet((metric.name,), {metric.name: metric}, {})
     scores = scores_of(corpus, metrics, ScoreSettings(settings, seed=settings.seed), embedded)
-    means = [corpus_mean(raw, np.ones(len(corpus))) for raw in scores.raw[0].T]
-    losses = [np.inf if mean is None else metric.orientation.loss(mean) for mean in means]
-    best = int(np.argmin(losses))
+    losses = mean_defined(metric.losses(scores.raw[0]), 0)
+    best = int(np.nanargmin(losses))
     return systems[best], f"the lowest expected_pk of {len(systems)} systems ({losses[best]:.3f})"
 
 
-@dataclass(frozen=True, slots=True)
-class DamageTest:
-    """How often one metric notices damage to the source of one corpus: a row for each kind."""
-
-    damages: dict[tuple[str, str], Row]  # by kind and strength
-    kinds: dict[str, Row]  # all strengths of a kind together
-    overall: Row  # the mean of the kinds
-    gap: float | None  # mean loss of random boundaries minus that of the source
-    gap_ci: tuple[float, float] | None
-
-    @property
-    def verdict(self) -> str:
-        """What it prefers counts most; then whether it notices where boundaries are."""
-        verdict: str = self.overall["verdict"]
-        return PREFERS if self.kinds_with(PREFERS) else verdict
-
-    def kinds_with(self, *verdicts: str) -> list[str]:
-        """Kinds of damage of these verdicts, those of the first one first."""
-        return [kind for v in verdicts for kind, row in self.kinds.items() if row["verdict"] == v]
-
-    @property
-    def unnoticed(self) -> list[str]:
-        """Kinds of damage it neither notices nor prefers, as far as can be told."""
-        return self.kinds_with(MISSES, TOO_FEW)
-
-    @property
-    def resolution(self) -> float | None:
-        """Half the gap's interval as a part of the gap: smaller differences drown in noise."""
-        if self.gap is None or self.gap_ci is None or self.gap <= 0:
-            return None
-        return (self.gap_ci[1] - self.gap_ci[0]) / 2 / self.gap
-
-
-def judge_share(
-    share: float | None, ci: tuple[float, float] | None, excess_ci: tuple[float, float] | None
-) -> str:
+def judge_share(share: float | None, ci: Ends | None, excess_ci: Ends | None) -> str:
     """Say whether a metric notices damage, as far as the intervals support it.
 
     ``share`` is that of documents in which its loss rises, ``ci`` its interval; ``excess_ci`` is
@@ -343,15 +308,13 @@ def damaged(
     corpus: Corpus, source: str, *, seeds: int, seed: int
 ) -> list[tuple[Segmentation, ...]]:
     """Every damage of every seed, in the order of `DAMAGES` and then seeds."""
-    made = []
-    for kind, strength in DAMAGES:
-        for i in range(seed * seeds, (seed + 1) * seeds):  # another seed shares no draw
-            if kind == RANDOM:
-                made.append(_random(corpus, source, i))
-            else:
-                perturbation = parse_perturbation(f"{kind}:{strength}")
-                made.append(perturb(corpus, perturbation, i, source).segmentations)
-    return made
+    draws = range(seed * seeds, (seed + 1) * seeds)  # another seed shares no draw
+    return [
+        _random(corpus, source, draw)
+        if kind == RANDOM
+        else perturb(corpus, parse_perturbation(f"{kind}:{s}"), draw, source).segmentations
+        for (kind, s), draw in product(DAMAGES, draws)
+    ]
 
 
 def rotation(n: int, id: str, seed: int) -> Integers:
@@ -369,8 +332,12 @@ def run_damage_tests(
     seeds: int,
     bootstrap: DocumentBootstrap,
     settings: StudySettings,
-) -> dict[str, DamageTest]:
-    """Damage the source in every way, with ``seeds`` draws each, and score it by every metric."""
+) -> dict[str, Row]:
+    """Damage the source in every way, with ``seeds`` draws each, and score it by every metric.
+
+    A metric's row has the mean of the kinds of damage, rows of the ``kinds``, and of all
+    ``damages`` by kind and strength.
+    """
     seed = settings.seed
     how = ScoreSettings(settings, UNSEGMENTED, seed=seed)
     columns = [corpus.hypotheses[source], *damaged(corpus, source, seeds=seeds, seed=seed)]
@@ -423,7 +390,7 @@ def _damage_test(
     on_rings: Floats,
     is_changed: Booleans,
     bootstrap: DocumentBootstrap,
-) -> DamageTest:
+) -> Row:
     """Count; losses are (d, 1 + damages * seeds), those on rings (d, 1 + damages, seeds)."""
     seeds = on_rings.shape[2]
     shape = (len(losses), len(DAMAGES), seeds)
@@ -460,13 +427,21 @@ def _damage_test(
     first = 1 + at[RANDOM][0] * seeds
     gaps = mean_defined(losses[:, first : first + seeds], 1) - losses[:, 0]
     gap = corpus_mean(gaps, weights)
-    return DamageTest(
-        damages={damage: notice([[j]]) for j, damage in enumerate(DAMAGES)},
-        kinds={kind: notice([at[kind]]) for kind in KINDS},
-        overall=notice(list(at.values())),
-        gap=gap,
-        gap_ci=bootstrap.interval(gap, gaps, weights),
-    )
+    gap_ci = bootstrap.interval(gap, gaps, weights)
+    kinds = {kind: notice([at[kind]]) for kind in KINDS}
+    by_verdict = {
+        verdict: [kind for kind, row in kinds.items() if row["verdict"] == verdict]
+        for verdict in (PREFERS, MISSES, TOO_FEW)
+    }
+    # What it prefers counts most; then whether it notices where boundaries are.
+    row = notice(list(at.values()))
+    row |= {"verdict": PREFERS} if by_verdict[PREFERS] else {}
+    row |= {"preferred": by_verdict[PREFERS], "unnoticed": by_verdict[MISSES] + by_verdict[TOO_FEW]}
+    if gap is not None and gap_ci is not None and gap > 0:
+        # Half the gap's interval as a part of the gap: smaller differences drown in noise.
+        row["resolution"] = (gap_ci[1] - gap_ci[0]) / 2 / gap
+    row |= {"gap": gap, "gap_ci": gap_ci, "kinds": kinds}
+    return row | {"damages": {damage: notice([[j]]) for j, damage in enumerate(DAMAGES)}}
 
 
 def _random(corpus: Corpus, source: str, seed: int) -> tuple[Segmentation, ...]:
@@ -499,13 +474,12 @@ def _rows(each: Diagnosis) -> Iterator[tuple[str, Row]]:
         yield "repeated", {"text": shorten(" ".join(text.split())), "units": n}
     tests = each.damage_tests
     for metric, test in tests.items():
-        row = {**test.overall, **{kind: found["share"] for kind, found in test.kinds.items()}}
-        row |= {"metric": metric, "verdict": test.verdict, "gap": test.gap, "gap_ci": test.gap_ci}
-        row["prefers"] = ", ".join(test.kinds_with(PREFERS)) or None
-        yield "metrics", row | {"misses": ", ".join(test.unnoticed) or None}
-        for (kind, strength), row in test.damages.items():
+        row = test | {"metric": metric, "prefers": ", ".join(test["preferred"]) or None}
+        row |= {kind: found["share"] for kind, found in test["kinds"].items()}
+        yield "metrics", row | {"misses": ", ".join(test["unnoticed"]) or None}
+        for (kind, strength), row in test["damages"].items():
             yield "noticed", {"metric": metric, "kind": kind, "strength": float(strength), **row}
-        for kind, row in test.kinds.items():
+        for kind, row in test["kinds"].items():
             yield "kinds", {"metric": metric, "kind": kind, **row}
     for about, text in metric_advice(tests):
         yield "advice", {"about": about, "advice": text}
@@ -546,13 +520,13 @@ def _answer(diagnosed: Sequence[Diagnosis]) -> Iterator[str]:
             yield f"{where}None of the {len(each.checks)} checks is a problem."
 
 
-def metric_advice(tests: Mapping[str, DamageTest]) -> Iterator[tuple[str, str]]:
+def metric_advice(tests: Mapping[str, Row]) -> Iterator[tuple[str, str]]:
     """Say which metrics to use and which not: what each sentence is about, and the sentence."""
     by_verdict: dict[str, list[str]] = {NOTICES: [], PREFERS: [], MISSES: [], TOO_FEW: []}
-    for name in sorted(tests, key=lambda name: (-(tests[name].overall["share"] or 0.0), name)):
-        by_verdict[tests[name].verdict].append(name)
-    whole = [name for name in by_verdict[NOTICES] if not tests[name].unnoticed]
-    partly = [name for name in by_verdict[NOTICES] if tests[name].unnoticed]
+    for name in sorted(tests, key=lambda name: (-(tests[name]["share"] or 0.0), name)):
+        by_verdict[tests[name]["verdict"]].append(name)
+    whole = [name for name in by_verdict[NOTICES] if not tests[name]["unnoticed"]]
+    partly = [name for name in by_verdict[NOTICES] if tests[name]["unnoticed"]]
     blind, unknown = by_verdict[MISSES], by_verdict[TOO_FEW]
     if not (whole or partly or unknown):
         yield "all", "Rank no systems here without gold: no metric notices damage."
@@ -561,11 +535,11 @@ def metric_advice(tests: Mapping[str, DamageTest]) -> Iterator[tuple[str, str]]:
         why = f"every kind of damage raises {its} loss in more documents than by chance"
         yield ", ".join(whole), f"Use {_shares(whole, tests)}: {why}."
     if partly:
-        weak = [f"{_shares([n], tests)} may miss {_kinds(tests[n].unnoticed)}" for n in partly]
+        weak = [f"{_shares([n], tests)} may miss {_kinds(tests[n]['unnoticed'])}" for n in partly]
         yield ", ".join(partly), f"Use with care: {'; '.join(weak)}."
     for name in by_verdict[PREFERS]:
-        preferred = {kind: tests[name].kinds[kind] for kind in tests[name].kinds_with(PREFERS)}
-        shares = [f"{_kinds([k])} ({1 - (row['share'] or 0):.0%})" for k, row in preferred.items()]
+        kinds, preferred = tests[name]["kinds"], tests[name]["preferred"]
+        shares = [f"{_kinds([k])} ({1 - (kinds[k]['share'] or 0):.0%})" for k in preferred]
         lower = "lowers" if len(shares) == 1 else "lower"
         why = f"{listed(shares)} {lower} its loss in that share of documents"
         yield name, f"Do not use {name}: {why}."
@@ -578,8 +552,8 @@ def metric_advice(tests: Mapping[str, DamageTest]) -> Iterator[tuple[str, str]]:
         yield ", ".join(unknown), f"Whether {listed(unknown)} can be trusted is not known: {why}."
 
 
-def _shares(names: Sequence[str], tests: Mapping[str, DamageTest]) -> str:
-    rows = {name: tests[name].overall for name in names}
+def _shares(names: Sequence[str], tests: Mapping[str, Row]) -> str:
+    rows = {name: tests[name] for name in names}
     return listed(
         f"{name} ({row['share']:.0%}, by chance {row['turned']:.0%})" for name, row in rows.items()
     )

@@ -34,13 +34,9 @@ GOLDS = [
 
 def annotated(golds=GOLDS, **systems):
     rng = np.random.default_rng(0)
+    units = [f"word{j % 5} unit {j // 3}" for j in range(12)]
     documents = tuple(
-        Document.build(
-            f"d{i}",
-            [f"word{j % 5} unit {j // 3}" for j in range(12)],
-            golds=given,
-            systems={name: cut for name, cut in systems.items()},
-        )
+        Document.build(f"d{i}", units, golds=given, systems=systems)
         for i, given in enumerate(golds)
     )
     return Corpus(documents), list(rng.normal(size=(len(golds), 12, 6)))
@@ -53,6 +49,14 @@ def central(golds):
         for i, a in enumerate(golds)
     ]
     return golds[likeness.index(max(likeness))]
+
+
+def mean_pk(hypotheses):
+    """Over documents, each over its annotators."""
+    return fmean(
+        fmean(float(reference_based.pk(made, gold)) for gold in golds.values())
+        for made, golds in zip(hypotheses, GOLDS, strict=True)
+    )
 
 
 @st.composite
@@ -90,13 +94,7 @@ def test_correlate_scores_every_system_against_every_annotator():
     corpus, vectors = annotated()
     metrics = ["arp_pair", "pk", "boundary_similarity"]
     result = correlate({"c": corpus}, metrics=metrics, resamples=100, embeddings={"c": vectors})
-    expected = fmean(
-        fmean(
-            float(reference_based.pk(central(list(golds.values())), gold))
-            for gold in golds.values()
-        )
-        for golds in GOLDS
-    )
+    expected = mean_pk([central(list(golds.values())) for golds in GOLDS])
     (row,) = rows(result, "scores", system="gold", metric="pk")
     assert row["value"] == pytest.approx(expected, abs=1e-9)
     systems = {row["system"] for row in rows(result, "scores")}
@@ -106,14 +104,8 @@ def test_correlate_scores_every_system_against_every_annotator():
 
 def test_perturb_damages_each_annotator_in_turn():
     corpus, vectors = annotated()
-    result = perturb(
-        {"c": corpus},
-        kinds=["removal"],
-        strengths=[1],
-        seeds=5,
-        metrics=["silhouette", "pk"],
-        embeddings={"c": vectors},
-    )
+    given = {"kinds": ["removal"], "strengths": [1], "seeds": 5, "embeddings": {"c": vectors}}
+    result = perturb({"c": corpus}, metrics=["silhouette", "pk"], **given)
     curves = {"silhouette": [], "pk": []}
     for draw in range(5):
         golds = [list(given.values())[draw % len(given)] for given in GOLDS]
@@ -122,18 +114,9 @@ def test_perturb_damages_each_annotator_in_turn():
         )
         damaged = perturb_corpus(own, parse_perturbation("removal:1"), draw).segmentations
         for hypotheses in (golds, [list(s.masses) for s in damaged]):
-            curves["silhouette"].append(
-                fmean(
-                    studies.loss(x, h, "silhouette")
-                    for x, h in zip(vectors, hypotheses, strict=True)
-                )
-            )
-            curves["pk"].append(
-                fmean(
-                    fmean(float(reference_based.pk(h, gold)) for gold in given.values())
-                    for h, given in zip(hypotheses, GOLDS, strict=True)
-                )
-            )
+            both = zip(vectors, hypotheses, strict=True)
+            curves["silhouette"].append(fmean(studies.loss(x, h, "silhouette") for x, h in both))
+            curves["pk"].append(mean_pk(hypotheses))
     for metric, values in curves.items():
         found = [row["value"] for row in rows(result, "curves", metric=metric)]
         assert found == pytest.approx([fmean(values[::2]), fmean(values[1::2])], abs=1e-8)
@@ -151,11 +134,8 @@ def test_other_studies_take_several_annotators():
     followed = granularity({"c": corpus}, **given)
     assert rows(followed, "curves")
     compared = compare(corpus, metrics=["pk"], embeddings=vectors)
-    expected = fmean(
-        fmean(float(reference_based.pk([6, 6], gold)) for gold in golds.values()) for golds in GOLDS
-    )
     values = {each["system"]: each["value"] for each in compared.table("systems").records()}
-    assert values["a"] == pytest.approx(expected, abs=1e-9)
+    assert values["a"] == pytest.approx(mean_pk([[6, 6]] * len(GOLDS)), abs=1e-9)
 
 
 def test_as_many_boundaries_as_gold_is_the_mean_of_annotators():

@@ -117,14 +117,11 @@ def test_differences_are_those_of_the_corpus_scores(policy):
     """Also where documents weigh differently, or have a score but no weight of their own."""
     rng = np.random.default_rng(14)
     cuts = rng.integers(0, 10, size=9).tolist()
+    units = [f"unit {j}" for j in range(10)]
+    varied = [[cut, 10 - cut] if cut > 2 else [10] for cut in cuts]
+    systems = [{"varied": masses, "fine": [2, 1] * 3 + [1]} for masses in varied]
     documents = tuple(
-        Document.build(
-            f"d{i}",
-            [f"unit {j}" for j in range(10)],
-            gold=[5, 5],
-            systems={"varied": [cut, 10 - cut] if cut > 2 else [10], "fine": [2, 1] * 3 + [1]},
-        )
-        for i, cut in enumerate(cuts)
+        Document.build(f"d{i}", units, gold=[5, 5], systems=made) for i, made in enumerate(systems)
     )
     arrays = [rng.normal(size=(10, 3)) for _ in documents]
     metrics = ["arp_std", "silhouette", "silhouette:average=units"]

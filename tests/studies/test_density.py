@@ -33,14 +33,8 @@ def thirds(n):
 @pytest.fixture(scope="module")
 def small():
     corpus, vectors = topical_corpus(GOLDS, halves=halves, thirds=thirds)
-    result = density(
-        {"small": corpus},
-        methods=["depth", "random"],
-        thresholds=SWEEP,
-        metrics=["arp_pair"],
-        embeddings={"small": vectors},
-        seed=3,
-    )
+    given = {"methods": ["depth", "random"], "thresholds": SWEEP, "metrics": ["arp_pair"]}
+    result = density({"small": corpus}, embeddings={"small": vectors}, seed=3, **given)
     golds = [document.gold.masses for document in corpus]
     return corpus, vectors, result, golds, {tau: literal(corpus, vectors, tau) for tau in SWEEP}
 
@@ -220,8 +214,8 @@ def test_random_scores_are_at_gold_density_of_their_own_accord():
     corpus, vectors = topical_corpus(GOLDS)
     scores = gap_scores(None, Inputs(corpus, 0, vectors), 3)
     points = lay_out_points(corpus, [scores], (0.5,))
-    (own,) = (point for point in points if point.kind == "own")
-    assert own.n_boundaries == count_gold(corpus) == sum(len(gold) - 1 for gold in GOLDS)
+    (own,) = (point for point in points if point["point"] == "own")
+    assert own["boundaries"] == count_gold(corpus) == sum(len(gold) - 1 for gold in GOLDS)
 
 
 def test_a_system_called_as_a_method_keeps_its_own_row():
@@ -252,13 +246,8 @@ def test_a_trained_scorer_is_swept_by_its_probabilities(tmp_path):
     checkpoint = train_scorer({"a": corpus}, embeddings={"a": vectors}, **quick)
     checkpoint.save(tmp_path / "s")
     method = f"scorer:path={tmp_path / 's'}"
-    result = density(
-        {"a": corpus},
-        methods=[method],
-        thresholds=[0.1, 0.5],
-        metrics=[],
-        embeddings={"a": vectors},
-    )
+    given = {"methods": [method], "thresholds": [0.1, 0.5], "metrics": []}
+    result = density({"a": corpus}, embeddings={"a": vectors}, **given)
     scores = checkpoint.gap_scores(Inputs(corpus, 0, vectors))
     golds = [document.gold.masses for document in corpus]
     for tau in (0.1, 0.5):
@@ -283,14 +272,10 @@ def test_annotators_are_averaged():
 
 
 def test_two_corpora_share_a_signature():
-    first, second = topical_corpus(GOLDS, seed=1), topical_corpus(GOLDS[:5], seed=2)
-    result = density(
-        {"a": first[0], "b": second[0]},
-        methods=["depth"],
-        metrics=["arp_pair"],
-        thresholds=[0.5],
-        embeddings={"a": first[1], "b": second[1]},
-    )
+    both = {"a": topical_corpus(GOLDS, seed=1), "b": topical_corpus(GOLDS[:5], seed=2)}
+    corpora, vectors = ({name: pair[i] for name, pair in both.items()} for i in (0, 1))
+    given = {"methods": ["depth"], "metrics": ["arp_pair"], "thresholds": [0.5]}
+    result = density(corpora, embeddings=vectors, **given)
     revisions = result.signature.split("|encoder:")[1].split("|")[0]
     assert revisions.count("precomputed@") == 2
     assert result.signature.count("|seed:0|") == 1
