@@ -106,14 +106,9 @@ def test_density_takes_scores_as_they_are(tmp_path):
     for given in (values, str(tmp_path / "s.jsonl")):
         result = density({"c": corpus}, scores={"c": {"mine": given}}, **DENSE)
         n_gold = sum(len(d.gold) - 1 for d in corpus)
+        wanted = {"method": "mine", "matching": "one_to_one", "measure": "bor"}
         for tau in (0.3, 0.6):
-            (row,) = rows(
-                *(result, "curves"),
-                method="mine",
-                threshold=tau,
-                matching="one_to_one",
-                measure="bor",
-            )
+            (row,) = rows(result, "curves", threshold=tau, **wanted)
             made = sum(len(oracle.static(values[d.id].tolist(), tau, 3)) for d in corpus)
             assert row["value"] == pytest.approx(made / n_gold)
         assert "random+mine@" in result.signature
