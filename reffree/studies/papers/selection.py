@@ -93,8 +93,6 @@ READING = {
     "threshold": "The controller's last threshold, on the scores' own scale.",
 }
 
-Selected = dict[str, tuple[Segmentation, ...]]  # by rule
-
 
 @declared
 def selection(
@@ -235,7 +233,7 @@ def selection(
 
 def _thin(
     scores: Sequence[Floats], masks: Sequence[Candidates], share: float, rule: AdaptiveSelection
-) -> tuple[Row, Selected]:
+) -> tuple[Row, dict[str, tuple[Segmentation, ...]]]:
     """Select by both rules from the gaps above the threshold that comes nearest to a share."""
     pooled = np.sort(np.concatenate([s[m] for s, m in zip(scores, masks, strict=True)]))[::-1]
     levels = np.unique(pooled)[::-1]  # thresholds: as many gaps score at least each of them

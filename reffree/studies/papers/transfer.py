@@ -351,11 +351,10 @@ def _score(
 def _history(trained_on: str, description: Description[ScorerSettings]) -> Iterator[Row]:
     """What a stage was judged on after each epoch, then each corpus of several (Tables 7, 8)."""
     for epoch in description.history:
-        place = {"trained_on": trained_on, "stage": epoch["stage"], "epoch": epoch["epoch"]}
         parts = epoch["corpora"]
         name = "all" if len(parts) > 1 else next(iter(parts))
-        every = ("log_loss", "mean_score", "negative_control", *FIGURES)
-        yield {**place, "corpus": name, **{each: epoch[each] for each in every}}
+        yield {**epoch, "trained_on": trained_on, "corpus": name}
+        place = {"trained_on": trained_on, "stage": epoch["stage"], "epoch": epoch["epoch"]}
         for each, of in parts.items() if len(parts) > 1 else ():
             yield {**place, "corpus": each, **{figure: of[figure] for figure in FIGURES}}
 
