@@ -72,9 +72,8 @@ def test_a_document_of_one_unit_and_equal_scores():
 def test_rates_are_of_the_speaker_s_gaps():
     units, speakers = ["x"] * 200, ["user", "bot"] * 100
     corpus = Corpus((Document.build("a", units, speakers=speakers),))
-    result = selection(
-        {"c": corpus}, methods=["random"], rate=0.3, min_gap=1, candidates_speaker=["user"]
-    )
+    given = {"rate": 0.3, "min_gap": 1, "candidates_speaker": ["user"]}
+    result = selection({"c": corpus}, methods=["random"], **given)
     for row in rows(result, "rates"):
         assert row["adaptive"] == pytest.approx(row["boundaries"] / 99)
         assert row["adaptive"] == pytest.approx(0.3, abs=0.05)
@@ -126,20 +125,13 @@ def test_density_ranks_scores_on_another_scale():
 
 
 def test_density_and_speakers():
-    corpus = Corpus(
-        tuple(
-            Document.build(f"d{i}", ["x"] * 20, gold=[10, 10], speakers=["user", "bot"] * 10)
-            for i in range(3)
-        )
-    )
+    given = {"gold": [10, 10], "speakers": ["user", "bot"] * 10}
+    corpus = Corpus(tuple(Document.build(f"d{i}", ["x"] * 20, **given) for i in range(3)))
     settings = DENSE | {"thresholds": [0.0], "min_gap": 1}
     free = density({"c": corpus}, **settings)
     bound = density({"c": corpus}, candidates_speaker=["user"], **settings)
-    values = [
-        rows(each, "curves", method="random", matching="one_to_one", measure="bor")[0]["value"]
-        for each in (free, bound)
-    ]
-    assert values == [19, 9]
+    wanted = {"method": "random", "matching": "one_to_one", "measure": "bor"}
+    assert [rows(each, "curves", **wanted)[0]["value"] for each in (free, bound)] == [19, 9]
 
 
 def test_commands(tmp_path):
