@@ -558,13 +558,9 @@ def _notes(
     groups = group_by(shifting, "corpus", "kind", "fewest", "most")
     for (corpus, kind, fewest, most), own in groups.items():
         names = listed(curve["metric"] for curve in own)
-        yield (
-            f"{corpus}, {kind}: the points of {names} are means over {fewest} to {most} "
-            "documents, whichever have a score."
-        )
+        over = f"means over {fewest} to {most} documents, whichever have a score"
+        yield f"{corpus}, {kind}: the points of {names} are {over}."
     hopeless = [c["corpus"] for c in curves if c["out_of_reach"] and c["role"] != "sentinel"]
     for corpus in dict.fromkeys(hopeless):
-        yield (
-            f"{corpus}: with so few documents no strength can be told from none at alpha {ALPHA:g} "
-            "for some or all metrics."
-        )
+        alike = f"no strength can be told from none at alpha {ALPHA:g}"
+        yield f"{corpus}: with so few documents {alike} for some or all metrics."

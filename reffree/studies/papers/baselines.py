@@ -157,7 +157,5 @@ def _describe(rows: Sequence[Row]) -> Iterator[str]:
         if costs:
             yield f"{corpus}: boundaries everywhere cost, against none at all, {listed(costs)}."
         for (worse_ones, best), metrics in useless.items():
-            yield (
-                f"{corpus}: by {listed(metrics)}, no better than {best}, which reads no text: "
-                f"{worse_ones}."
-            )
+            blindly = f"no better than {best}, which reads no text"
+            yield f"{corpus}: by {listed(metrics)}, {blindly}: {worse_ones}."

@@ -325,7 +325,5 @@ def _describe(rows: Sequence[Row]) -> Iterator[str]:
                 never.append(metric)
         found = [*at_a_loss, *([f"{listed(never)} in none"] if never else [])]
         of = counted(own[0]["references"], "reference")
-        yield (
-            f"{name}: of {of}, a small and a large error ({' / '.join(KINDS)}) tie under "
-            f"{listed(found)}."
-        )
+        tie = f"a small and a large error ({' / '.join(KINDS)}) tie under {listed(found)}"
+        yield f"{name}: of {of}, {tie}."

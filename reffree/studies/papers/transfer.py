@@ -373,13 +373,9 @@ def _describe(rows: Sequence[Row], threshold: float) -> Iterator[str]:
         for (system,), others in by_system.items():
             pairs = zip(scored, others, strict=True)
             beaten = [row["corpus"] for row, other in pairs if row["w_f1"] > other["w_f1"]]
-            yield (
-                f"{who} is above {system} by W-F1 on {len(beaten)} of {len(scored)}"
-                f"{': ' + listed(beaten) if beaten else ''}."
-            )
+            where = f": {listed(beaten)}" if beaten else ""
+            yield f"{who} is above {system} by W-F1 on {len(beaten)} of {len(scored)}{where}."
         densities = [row["bor"] for row in scored if row["bor"] is not None]
         if len(densities) > 1:
-            yield (
-                f"At the one threshold of {threshold:g} its BOR goes from {min(densities):.2f} to "
-                f"{max(densities):.2f}."
-            )
+            span = f"{min(densities):.2f} to {max(densities):.2f}"
+            yield f"At the one threshold of {threshold:g} its BOR goes from {span}."
