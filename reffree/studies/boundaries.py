@@ -239,9 +239,9 @@ class _Document:
 
     def text(self, names: Sequence[str]) -> DocumentText:
         """Return the units and the systems' masses, to be drawn in the order of the names."""
-        masses = {name: tuple(each.masses) for name, each in self.in_order(names).items()}
-        units, clocks = self.document.units, self.document.clocks
-        return DocumentText("", self.document.id, tuple(units), masses, tuple(clocks))
+        masses = {name: each.masses for name, each in self.in_order(names).items()}
+        document = self.document
+        return DocumentText("", document.id, document.units, masses, document.clocks)
 
 
 def _gaps(documents: Sequence[_Document], names: Sequence[str]) -> Table:

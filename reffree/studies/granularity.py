@@ -220,10 +220,8 @@ def _follow(
         gold = scores_of(corpus, MetricSet(tuple(against), {}, against), ScoreSettings())
     # The same resamples as of reffree score, so that intervals agree.
     bootstrap = DocumentBootstrap(len(corpus), np.random.default_rng(settings.seed))
-    masses = [
-        mass_matrix([each[d] for each in corpus.hypotheses.values()], None)
-        for d in range(len(corpus))
-    ]
+    systems = corpus.hypotheses.values()
+    masses = [mass_matrix([each[d] for each in systems], None) for d in range(len(corpus))]
     curves = []
     with settings.progress("Scoring", len(corpus) * len(metrics)) as advance:
         for metric in metrics.values():
@@ -527,10 +525,8 @@ def _describe_best(curves: GranularityCurves) -> str:
     numbers = f"from {_spell(curves.grid[0])} to {_spell(curves.grid[-1])} segments a document"
     if not others:
         number = _spell(curves.grid[int(curves.losses[:POINTS, best].argmin())])
-        return (
-            f"{name} is the only system; of numbers {numbers} its {curves.place['metric']} is "
-            f"{curves.extreme} at {number}."
-        )
+        best_at = f"its {curves.place['metric']} is {curves.extreme} at {number}"
+        return f"{name} is the only system; of numbers {numbers} {best_at}."
     unclear = [
         curves.systems[s]
         for s in others
@@ -538,10 +534,8 @@ def _describe_best(curves: GranularityCurves) -> str:
     ]
     if not unclear:
         return f"{name} is better than all others {numbers}."
-    return (
-        f"No system is clearly better than {name} {numbers}; {listed(unclear)} cannot be told from "
-        "it everywhere."
-    )
+    alike = f"{listed(unclear)} cannot be told from it everywhere"
+    return f"No system is clearly better than {name} {numbers}; {alike}."
 
 
 def _on_numbers(curves: GranularityCurves) -> Iterator[str]:
@@ -551,10 +545,8 @@ def _on_numbers(curves: GranularityCurves) -> Iterator[str]:
     if (best := curves.best_overall) is not None:
         mean = float(np.nanmean(curves.overall[best]))
         over = f"; over these {curves.systems[best]} is {curves.extreme} ({mean:.3f})"
-    yield (
-        f"{curves.place['metric']} itself assumes {low} to {high} segments a document, {middle} in "
-        f"the mean{over}."
-    )
+    assumed = f"{low} to {high} segments a document, {middle} in the mean"
+    yield f"{curves.place['metric']} itself assumes {assumed}{over}."
     if curves.assumed.gold is None or curves.against_gold is None:
         return
     sentence = f"Gold has {_spell(curves.assumed.gold)} segments a document"
@@ -587,13 +579,9 @@ def _notes(curves: GranularityCurves) -> Iterator[str]:
     if n_short:
         yield f"{name}: {counted(n_short, 'document')} of fewer than three units left out."
     if is_defined.sum() < MIN_DOCUMENTS:
-        yield (
-            f"{name}: fewer than {MIN_DOCUMENTS} documents, so no intervals, and no difference is "
-            "clear."
-        )
+        few = f"fewer than {MIN_DOCUMENTS} documents"
+        yield f"{name}: {few}, so no intervals, and no difference is clear."
     n_gold = sum(bool(document.references) for document in curves.corpus)
     if 0 < n_gold < len(curves.corpus):
-        yield (
-            f"{name}: gold in {n_gold:,} of {counted(len(curves.corpus), 'document')}; what is "
-            "against gold is of these."
-        )
+        of = counted(len(curves.corpus), "document")
+        yield f"{name}: gold in {n_gold:,} of {of}; what is against gold is of these."

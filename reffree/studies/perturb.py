@@ -63,6 +63,7 @@ DIRECTIONS = {
     "lower": "Against gold; lower is better.",
     "higher": "Against gold; higher is better, so its loss is the negative value.",
     "toward_1": "Against gold; best at 1, and shown as the distance from it.",
+    "reference-free": "A loss, lower is better.",
 }
 MONOTONICITY = (
     *columns("text", "corpus", kind="perturbation", metric="metric", role="kind of metric"),
@@ -217,7 +218,13 @@ def perturb(
     spelt = [f"{kind}({','.join(f'{each:g}' for each in done[kind])})" for kind in done]
     fitted = {} if strengths is not None else {"strengths": "fitted"}
     title = f"Loss against strength of perturbation of {source}"
-    metric_of = {c["metric"]: c for c in curves if c["role"] != "sentinel"}
+    curve_of = {c["metric"]: c for c in curves if c["role"] != "sentinel"}
+    raw_and_scaled = "Metrics against strength, raw and scaled"
+    points = [row for curve in curves for row in _points(curve)]
+    reading = {
+        name: DIRECTIONS[curve["direction"] if curve["role"] == "gold-based" else curve["role"]]
+        for name, curve in curve_of.items()
+    }
     return study_result(
         "perturb",
         studied,
@@ -225,11 +232,7 @@ def perturb(
         verdict=_answer(curves, source),
         tables=[
             Table.of("monotonicity", title, MONOTONICITY, curves),
-            Table.of(
-                *("curves", "Metrics against strength, raw and scaled", CURVES),
-                [row for curve in curves for row in _points(curve)],
-                shown=False,
-            ),
+            Table.of("curves", raw_and_scaled, CURVES, points, shown=False),
             Table.of("edits", "What each strength did", EDITS, edits, shown=False),
         ],
         signature={
@@ -242,25 +245,19 @@ def perturb(
         settings={
             "strengths": done,
             **({"strengths_by_corpus": by_corpus} if fitted else {}),
-            "metrics": list(metric_of),
+            "metrics": list(curve_of),
             "alpha": ALPHA,
         },
         notes=[
             *(
-                f"{each.name}: draw by draw another annotator's gold was perturbed; gold-based "
+                f"{part.name}: draw by draw another annotator's gold was perturbed; gold-based "
                 "metrics compare with all of them."
-                for each in studied
-                if source == GOLD and not each.corpus.has_gold
+                for part in parts
+                if source == GOLD and not part.corpus.has_gold
             ),
             *_notes(curves, edits, {part.name: len(part.corpus) for part in parts}, unsegmented),
         ],
-        reading=READING
-        | {
-            name: DIRECTIONS[curve["direction"]]
-            if curve["role"] == "gold-based"
-            else "A loss, lower is better."
-            for name, curve in metric_of.items()
-        },
+        reading=READING | reading,
     )
 
 
@@ -561,13 +558,9 @@ def _notes(
     groups = group_by(shifting, "corpus", "kind", "fewest", "most")
     for (corpus, kind, fewest, most), own in groups.items():
         names = listed(curve["metric"] for curve in own)
-        yield (
-            f"{corpus}, {kind}: the points of {names} are means over {fewest} to {most} "
-            "documents, whichever have a score."
-        )
+        over = f"means over {fewest} to {most} documents, whichever have a score"
+        yield f"{corpus}, {kind}: the points of {names} are {over}."
     hopeless = [c["corpus"] for c in curves if c["out_of_reach"] and c["role"] != "sentinel"]
     for corpus in dict.fromkeys(hopeless):
-        yield (
-            f"{corpus}: with so few documents no strength can be told from none at alpha {ALPHA:g} "
-            "for some or all metrics."
-        )
+        alike = f"no strength can be told from none at alpha {ALPHA:g}"
+        yield f"{corpus}: with so few documents {alike} for some or all metrics."

@@ -54,17 +54,10 @@ def test_misses_cost_windowdiff_less_than_false_alarms_and_pr_error_as_much():
     """Gold [4, 4] with k = 2: of six windows two hold the boundary, so none at all errs in two."""
     corpus, _ = topical_corpus([[4, 4]] * 5)
     result = baselines({"a": corpus}, methods=["none", "all"], metrics=["windowdiff", "pr_error"])
-    values = {
-        (row["system"], row["metric"]): row["value"] for row in result.table("values").records()
-    }
-    assert values == pytest.approx(
-        {
-            ("none", "windowdiff"): 2 / 6,
-            ("all", "windowdiff"): 1,
-            ("none", "pr_error"): 0.5,
-            ("all", "pr_error"): 0.5,
-        }
-    )
+    found = {(r["system"], r["metric"]): r["value"] for r in result.table("values").records()}
+    expected = {("none", "windowdiff"): 2 / 6, ("all", "windowdiff"): 1}
+    expected |= {("none", "pr_error"): 0.5, ("all", "pr_error"): 0.5}
+    assert found == pytest.approx(expected)
     assert result.verdict == (
         "a: boundaries everywhere cost, against none at all, 3.00 times as much by windowdiff and "
         "1.00 times as much by pr_error.",
@@ -103,9 +96,8 @@ def test_command_and_file(write_corpus, tmp_path):
         for i, g in enumerate(GOLDS)
     ]
     path = write_corpus(documents)
-    done = invoke_study(
-        "baselines", path, "--method", "none", "--method", "all", "-m", "pk", "-f", "csv"
-    )
+    methods = ("--method", "none", "--method")
+    done = invoke_study("baselines", path, *methods, "all", "-m", "pk", "-f", "csv")
     assert done.exit_code == 0, done.output
     assert len(done.stdout.splitlines()) == 3
     config = tmp_path / "c.yaml"
@@ -116,9 +108,7 @@ def test_command_and_file(write_corpus, tmp_path):
     with pytest.raises(InputError, match=r"methods\.0: 'even'.*neither k nor every"):
         load_config(config)
     without = write_corpus([{key: d[key] for key in ("id", "units")} for d in documents])
-    done = invoke_study(
-        "baselines", without, "--method", "none", "--method", "depth", "--encoder", "no"
-    )
+    done = invoke_study("baselines", without, *methods, "depth", "--encoder", "no")
     assert done.exit_code == 1
     assert "no gold to compare with" in str(done.exception)
 
@@ -129,7 +119,6 @@ def test_several_annotators(write_corpus):
     path = write_corpus([{"id": "a", "units": list("abcdefgh"), "golds": golds}])
     result = baselines({"a": load(path)}, methods=["none", "random_known"], metrics=["pk"])
     row = result.table("systems").records(system="none")[0]
-    assert row["pk"] == pytest.approx(
-        fmean(float(reference_based.pk([8], gold)) for gold in golds.values())
-    )
+    expected = fmean(float(reference_based.pk([8], gold)) for gold in golds.values())
+    assert row["pk"] == pytest.approx(expected)
     assert result.table("systems").records(system="random_known")[0]["segments"] == 2

@@ -107,9 +107,8 @@ def test_systems_over_documents_count_boundaries_and_gaps_once():
 
 def test_gold_of_some_documents_and_of_annotators():
     first = Document.build("a", ["x y"] * 5, gold=(2, 3), systems={"s": (1, 4)})
-    second = Document.build(
-        "b", ["x y", "z", "x", "w"], golds={"ann": (1, 3), "bob": (3, 1)}, systems={"s": (4,)}
-    )
+    golds = {"ann": (1, 3), "bob": (3, 1)}
+    second = Document.build("b", ["x y", "z", "x", "w"], golds=golds, systems={"s": (4,)})
     found = boundaries(Corpus((first, second)), embeddings=[np.eye(5), np.eye(4, 5)])
     systems = found.table("systems")
     counts = dict(zip(systems.column("system"), systems.column("documents"), strict=True))
@@ -117,13 +116,10 @@ def test_gold_of_some_documents_and_of_annotators():
     assert gaps_of(found, "b", "gold:ann") == [1, 0, 0]
     assert gaps_of(found, "b", "gold:bob") == [0, 0, 1]
     rows = list(csv.DictReader(io.StringIO(render(found, "csv"))))
-    assert [(r["document"], r["at"], r["gold"], r["gold:ann"]) for r in rows[3:5]] == [
-        ("a", "4", "0", ""),
-        ("b", "1", "", "1"),
-    ]
-    clash = Document.build(
-        "c", ["x"] * 3, golds={"ann": (3,)}, systems={"s": (3,), "gold:ann": (3,)}
-    )
+    cells = [(r["document"], r["at"], r["gold"], r["gold:ann"]) for r in rows[3:5]]
+    assert cells == [("a", "4", "0", ""), ("b", "1", "", "1")]
+    systems = {"s": (3,), "gold:ann": (3,)}
+    clash = Document.build("c", ["x"] * 3, golds={"ann": (3,)}, systems=systems)
     with pytest.raises(InputError, match="a system called 'gold:ann'"):
         boundaries(Corpus((clash,)), embeddings=[np.eye(3)])
 
@@ -412,10 +408,8 @@ def test_the_command_in_every_format(run, given, tmp_path):
     assert "reffree: note: 1 document without a posterior" in done.stderr
     done = run("boundaries", *given, "-o", "gaps.csv", "--document", "d2")
     rows = list(csv.DictReader(io.StringIO((tmp_path / "gaps.csv").read_text())))
-    assert [(row["document"], row["at"], row["s"]) for row in rows[:2]] == [
-        ("d2", "1", "1"),
-        ("d2", "2", "0"),
-    ]
+    found = [(row["document"], row["at"], row["s"]) for row in rows[:2]]
+    assert found == [("d2", "1", "1"), ("d2", "2", "0")]
     assert 0 < float(rows[0]["probability"]) < 1
     assert run("boundaries", *given, "-f", "html").stdout.startswith("<!doctype html>")
 

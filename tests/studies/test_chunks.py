@@ -107,13 +107,9 @@ def test_standard_input_and_further_systems(files):
 
 def test_texts_in_memory_and_their_language(files):
     np.savez(files / "de.npz", de=np.eye(2))
-    result = chunks(
-        {"de": "Am 3. Mai kam er.\n\nAlles war gut."},
-        chunkers=["own_cutter:cut"],
-        language="de",
-        metrics=["arp_pair"],
-        embeddings="de.npz",
-    )
+    text = {"de": "Am 3. Mai kam er.\n\nAlles war gut."}
+    given = {"language": "de", "metrics": ["arp_pair"], "embeddings": "de.npz"}
+    result = chunks(text, chunkers=["own_cutter:cut"], **given)
     assert result.corpora[0]["units"] == 2
     assert result.signature.split("|")[-1].startswith("sentences:sentencex@")
     assert result.signature.endswith("(de)")
@@ -161,13 +157,10 @@ def test_tokens_are_those_of_the_encoder(files):
 
 def test_chunkers_of_one_size(files):
     chunkers = ("--chunker", "langchain:recursive", "--chunker", "chonkie:token")
-    result, _ = command(
-        "a.txt", *chunkers, "--equal-size", 80, "--embeddings", "a.npz", "-m", "arp_pair"
-    )
-    systems = result.table("systems").column("system")
-    assert result.notes[:2] == tuple(
-        f"{name}: 86 characters a chunk, where 80 were asked for." for name in systems
-    )
+    given = ("--equal-size", 80, "--embeddings", "a.npz", "-m", "arp_pair")
+    result, _ = command("a.txt", *chunkers, *given)
+    said = ": 86 characters a chunk, where 80 were asked for."
+    assert result.notes[:2] == tuple(n + said for n in result.table("systems").column("system"))
     said = refusal(chunks, ["a.txt"], chunkers=["own_cutter:cut"], equal_size=9)
     assert "own_cutter:cut, which has no size to choose" in said
 
@@ -274,14 +267,11 @@ def test_objects_that_are_no_chunkers(files):
 
 
 def test_llamaindex_objects(files):
-    parsers = pytest.importorskip(
-        "llama_index.core.node_parser", reason="needs pip install 'reffree[llamaindex]'"
-    )
+    reason = "needs pip install 'reffree[llamaindex]'"
+    parsers = pytest.importorskip("llama_index.core.node_parser", reason=reason)
     np.savez("one.npz", **{"text 1": np.eye(10)})
-    splitters = [
-        parsers.SentenceSplitter(chunk_size=24, chunk_overlap=8),
-        parsers.MarkdownNodeParser(),
-    ]
+    sentences = parsers.SentenceSplitter(chunk_size=24, chunk_overlap=8)
+    splitters = [sentences, parsers.MarkdownNodeParser()]
     result = chunks(PROSE, splitters, embeddings="one.npz", metrics=["arp_pair"])
     assert len(rows(result, "systems")) == 2
 
@@ -305,11 +295,8 @@ def test_a_limit_for_ci(files):
 
 def test_chunkers_are_ranked_by_placement_of_sizes_in_characters(topics, monkeypatch):
     monkeypatch.chdir(topics)
-    specs = [
-        "langchain:chunk_size=400",
-        "chonkie:token,chunk_size=400",
-        "chonkie:token,chunk_size=150",
-    ]
+    specs = [f"chonkie:token,chunk_size={size}" for size in (400, 150)]
+    specs = ["langchain:chunk_size=400", *specs]
     result = chunks(["t0.txt", "t1.txt", "t2.txt"], specs, embeddings="v.npz")
     found = {row["system"]: row for row in rows(result, "systems")}
     order = list(found)
@@ -366,16 +353,11 @@ def test_semantic_chunks_take_the_encoder_that_scores(files, monkeypatch):
 
     for home in ("reffree.studies.chunks", "reffree.encoders.opening"):
         monkeypatch.setattr(sys.modules[home], "open_encoder", open_counting)
-    uncounted = (None, None)  # it has no tokens
-    monkeypatch.setattr(
-        sys.modules["reffree.studies.chunks"], "_token_counter", lambda _: uncounted
-    )
-    result = chunks(
-        {"long": PROSE * 5},
-        chunkers=["chonkie-semantic", "chonkie-semantic:threshold=0.5"],
-        encoder="some/model",
-        metrics=["arp_pair"],
-    )
+    module = sys.modules["reffree.studies.chunks"]
+    monkeypatch.setattr(module, "_token_counter", lambda _: (None, None))  # it has no tokens
+    chunkers = ["chonkie-semantic", "chonkie-semantic:threshold=0.5"]
+    given = {"encoder": "some/model", "metrics": ["arp_pair"]}
+    result = chunks({"long": PROSE * 5}, chunkers=chunkers, **given)
     expected = len(ChonkieSemantic(embed=embed)(PROSE * 5))
     assert rows(result, "systems")[0]["segments"] == expected > 2
     assert any("cuts by the encoder that scores it" in note for note in result.notes)
@@ -516,17 +498,11 @@ def test_ten_sizes_without_those_that_cut_alike(topics, monkeypatch):
     monkeypatch.chdir(topics)
     (topics / "one").mkdir(exist_ok=True)
     np.savez("one/v.npz", t0=np.load("v.npz")["t0"])
-    result = chunks(
-        ["t0.txt"],
-        chunkers=["langchain:recursive", "chonkie:token,tokenizer=word"],
-        values=["size"],
-        metrics=["expected_pk:length=6"],
-        embeddings="one/v.npz",
-    )
-    assert any(
-        note.startswith("langchain-recursive:chunk_size=600 cuts the texts as")
-        for note in result.notes
-    )
+    chunkers = ["langchain:recursive", "chonkie:token,tokenizer=word"]
+    given = {"metrics": ["expected_pk:length=6"], "embeddings": "one/v.npz"}
+    result = chunks(["t0.txt"], chunkers=chunkers, values=["size"], **given)
+    alike = "langchain-recursive:chunk_size=600 cuts the texts as"
+    assert any(note.startswith(alike) for note in result.notes)
     settings = result.table("curve").column("setting")
     assert "chonkie-token:chunk_size=30,tokenizer=word" in settings
     assert not any("chunk_size=600" in each for each in settings if "recursive" in each)

@@ -162,14 +162,11 @@ def test_systems_table_has_what_the_metrics_say(small):
 def test_length_and_evidence_are_those_of_the_metric(small):
     corpus, vectors, _ = small
     given = {"metrics": ["expected_pk", "expected_windowdiff:draws=20,length=3"]}
-    result = granularity(
-        {"a": corpus}, **given, length=9, evidence="embedding", embeddings={"a": vectors}
-    )
+    given |= {"length": 9, "evidence": "embedding"}
+    result = granularity({"a": corpus}, **given, embeddings={"a": vectors})
     marks = rows(result, "marks", point="assumed")
-    assert [row["metric"] for row in marks] == [
-        "expected_pk:length=9,evidence=embedding",
-        "expected_windowdiff:length=3,evidence=embedding,draws=20",
-    ]
+    filled = "expected_windowdiff:length=3,evidence=embedding,draws=20"
+    assert [row["metric"] for row in marks] == ["expected_pk:length=9,evidence=embedding", filled]
     expected = [np.mean([1 + (sum(g) - 1) / n for g in GOLDS]) for n in (9, 3)]
     assert [row["segments"] for row in marks] == pytest.approx(expected, rel=0.1)
     assert result.verdict[0].startswith("expected_pk")
@@ -331,13 +328,9 @@ def test_few_documents_have_no_intervals():
 
 
 def test_two_corpora_are_told_apart():
-    first, second = (
-        topical_corpus(GOLDS, halves=halves),
-        topical_corpus(GOLDS[:5], seed=2, fours=fours),
-    )
-    result = granularity(
-        {"a": first[0], "b": second[0]}, embeddings={"a": first[1], "b": second[1]}
-    )
+    first, vectors = topical_corpus(GOLDS, halves=halves)
+    second, others = topical_corpus(GOLDS[:5], seed=2, fours=fours)
+    result = granularity({"a": first, "b": second}, embeddings={"a": vectors, "b": others})
     assert {sentence.split(":")[0] for sentence in result.verdict} == {"a", "b"}
     errors = result.table("errors").records()
     assert {row["corpus"] for row in errors if row["error of fours"] is None} == {"a"}

@@ -73,13 +73,8 @@ def test_the_pair_is_the_farthest_there_is(gold, of, first_segment):
     }
     # A second document, with a pair of every kind, so that there is always one.
     corpus, _ = topical_corpus([gold, [2, 3, 4, 6, 5]])
-    result = pairs(
-        {"a": corpus},
-        kinds=[kind],
-        by=by,
-        metrics=["segmentation_similarity"],
-        first_segment=first_segment,
-    )
+    more = {"metrics": ["segmentation_similarity"], "first_segment": first_segment}
+    result = pairs({"a": corpus}, kinds=[kind], by=by, **more)
     rows = result.table("ballot").records(document="d0")
     assert bool(rows) == (max(found.values(), default=0) > 0)
     for row in rows:
@@ -144,12 +139,9 @@ def test_kappa_of_fleiss_1971():
 @pytest.fixture
 def ballot(write_corpus, tmp_path):
     """A corpus file, and its ballot as rows of cells."""
-    path = write_corpus(
-        [
-            {"id": f"d{i}", "units": [f"word{j}" for j in range(sum(g))], "gold": g}
-            for i, g in enumerate(GOLDS)
-        ]
-    )
+    units = [[f"word{j}" for j in range(sum(gold))] for gold in GOLDS]
+    cases = enumerate(zip(units, GOLDS, strict=True))
+    path = write_corpus([{"id": f"d{i}", "units": u, "gold": g} for i, (u, g) in cases])
     options = (path, "--by", "alignment", "-m", "windowdiff")
     done = invoke_study("pairs", *options, "-f", "csv")
     assert done.exit_code == 0, done.output
@@ -173,9 +165,8 @@ def test_votes_are_held_against_metrics(ballot, tmp_path):
     options, rows = ballot
     done = invoke_study("pairs", *options, "-f", "json")
     result = Result.from_dict(json.loads(done.stdout))
-    verdicts = {
-        r["pair"]: r["verdict"] for r in result.table("verdicts").records(metric="alignment")
-    }
+    records = result.table("verdicts").records(metric="alignment")
+    verdicts = {record["pair"]: record["verdict"] for record in records}
     chosen = [p for p in verdicts if p.endswith(":transposition")]
     assert len(chosen) == 3
     other = {"first": "second", "second": "first"}

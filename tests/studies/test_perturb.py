@@ -206,9 +206,8 @@ def test_undefined_points_are_null_and_counted():
 
 
 def test_a_system_as_source_without_gold():
-    documents = tuple(
-        Document.build(f"d{i}", ["x"] * 8, systems={"mine": [2, 3, 3]}) for i in range(5)
-    )
+    cut = {"mine": [2, 3, 3]}
+    documents = tuple(Document.build(f"d{i}", ["x"] * 8, systems=cut) for i in range(5))
     vectors = list(np.random.default_rng(0).normal(size=(5, 8, 4)))
     kinds = ["replacement", "insertion"]
     result = run_on(Corpus(documents), vectors, kinds, [1, 2], 3, ["arp_pair"], source="mine")
@@ -328,10 +327,8 @@ def test_grid_holds_what_perturb_makes(golds, kind, n_seeds, source):
     assert len(systems) == 1 + (source != "gold") + 2 * n_seeds
     for seed in range(n_seeds):
         for j, strength in enumerate((1, 3)):
-            made = perturb_corpus(
-                corpus, parse_perturbation(f"{kind}:{strength}"), seed, source
-            ).segmentations
-            assert systems[at[kind][seed, j + 1]] == made
+            made = perturb_corpus(corpus, parse_perturbation(f"{kind}:{strength}"), seed, source)
+            assert systems[at[kind][seed, j + 1]] == made.segmentations
         assert systems[at[kind][seed, 0]] == corpus.hypotheses[source]
 
 

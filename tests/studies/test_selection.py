@@ -72,9 +72,8 @@ def test_a_document_of_one_unit_and_equal_scores():
 def test_rates_are_of_the_speaker_s_gaps():
     units, speakers = ["x"] * 200, ["user", "bot"] * 100
     corpus = Corpus((Document.build("a", units, speakers=speakers),))
-    result = selection(
-        {"c": corpus}, methods=["random"], rate=0.3, min_gap=1, candidates_speaker=["user"]
-    )
+    given = {"rate": 0.3, "min_gap": 1, "candidates_speaker": ["user"]}
+    result = selection({"c": corpus}, methods=["random"], **given)
     for row in rows(result, "rates"):
         assert row["adaptive"] == pytest.approx(row["boundaries"] / 99)
         assert row["adaptive"] == pytest.approx(0.3, abs=0.05)
@@ -106,14 +105,9 @@ def test_density_takes_scores_as_they_are(tmp_path):
     for given in (values, str(tmp_path / "s.jsonl")):
         result = density({"c": corpus}, scores={"c": {"mine": given}}, **DENSE)
         n_gold = sum(len(d.gold) - 1 for d in corpus)
+        wanted = {"method": "mine", "matching": "one_to_one", "measure": "bor"}
         for tau in (0.3, 0.6):
-            (row,) = rows(
-                *(result, "curves"),
-                method="mine",
-                threshold=tau,
-                matching="one_to_one",
-                measure="bor",
-            )
+            (row,) = rows(result, "curves", threshold=tau, **wanted)
             made = sum(len(oracle.static(values[d.id].tolist(), tau, 3)) for d in corpus)
             assert row["value"] == pytest.approx(made / n_gold)
         assert "random+mine@" in result.signature
@@ -131,20 +125,13 @@ def test_density_ranks_scores_on_another_scale():
 
 
 def test_density_and_speakers():
-    corpus = Corpus(
-        tuple(
-            Document.build(f"d{i}", ["x"] * 20, gold=[10, 10], speakers=["user", "bot"] * 10)
-            for i in range(3)
-        )
-    )
+    given = {"gold": [10, 10], "speakers": ["user", "bot"] * 10}
+    corpus = Corpus(tuple(Document.build(f"d{i}", ["x"] * 20, **given) for i in range(3)))
     settings = DENSE | {"thresholds": [0.0], "min_gap": 1}
     free = density({"c": corpus}, **settings)
     bound = density({"c": corpus}, candidates_speaker=["user"], **settings)
-    values = [
-        rows(each, "curves", method="random", matching="one_to_one", measure="bor")[0]["value"]
-        for each in (free, bound)
-    ]
-    assert values == [19, 9]
+    wanted = {"method": "random", "matching": "one_to_one", "measure": "bor"}
+    assert [rows(each, "curves", **wanted)[0]["value"] for each in (free, bound)] == [19, 9]
 
 
 def test_commands(tmp_path):

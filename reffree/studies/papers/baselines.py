@@ -90,10 +90,10 @@ def baselines(
     names = list(dict.fromkeys(row["metric"] for row in rows))
     specs = [each.embedded.spec for each in studied if each.embedded is not None]
     made_with = {"made-with": f"{specs[0].name}@{specs[0].revision}"} if specs else {}
-    wide: dict[tuple[str, str], Row] = {}
-    for row in rows:
-        cells = wide.setdefault((row["corpus"], row["system"]), dict(row))
-        cells |= {row["metric"]: row["value"], f"{row['metric']}_ci": row["ci"]}
+    wide: list[Row] = []
+    for own in group_by(rows, "corpus", "system").values():
+        wide.append(own[0] | {row["metric"]: row["value"] for row in own})
+        wide[-1] |= {f"{row['metric']}_ci": row["ci"] for row in own}
     fields = (*SYSTEM, *(field for name in names for field in estimate(name, name)))
     title = "Systems that read no text, and others"
     return study_result(
@@ -102,7 +102,7 @@ def baselines(
         question="How do metrics judge systems that read no text, beside systems that do?",
         verdict=_describe(rows),
         tables=(
-            Table.of("systems", title, fields, list(wide.values())),
+            Table.of("systems", title, fields, wide),
             Table.of("values", "Every system under every metric", VALUES, rows, shown=False),
         ),
         # Methods may have seen vectors where metrics needed none.
@@ -157,7 +157,5 @@ def _describe(rows: Sequence[Row]) -> Iterator[str]:
         if costs:
             yield f"{corpus}: boundaries everywhere cost, against none at all, {listed(costs)}."
         for (worse_ones, best), metrics in useless.items():
-            yield (
-                f"{corpus}: by {listed(metrics)}, no better than {best}, which reads no text: "
-                f"{worse_ones}."
-            )
+            blindly = f"no better than {best}, which reads no text"
+            yield f"{corpus}: by {listed(metrics)}, {blindly}: {worse_ones}."

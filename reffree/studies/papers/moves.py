@@ -132,10 +132,10 @@ def moves(
                 found += count_misjudged(f"{EVERY}{n} units", n, inner, chosen)
                 advance(1)
     rows = list(_shares(found, "corpus"))
-    wide: dict[tuple[str, str], Row] = {}
-    for row in rows:
-        cells = wide.setdefault((row["corpus"], row["metric"]), {**row})
-        cells |= {row["kind"]: row["share"], f"{row['kind']} reversed": row["reversed"]}
+    wide: list[Row] = []
+    for own in group_by(rows, "corpus", "metric").values():
+        wide.append(own[0] | {row["kind"]: row["share"] for row in own})
+        wide[-1] |= {f"{row['kind']} reversed": row["reversed"] for row in own}
     by_segments = sorted(_shares(found, "corpus", "segments"), key=lambda row: row["segments"])
     return Result(
         command="moves",
@@ -147,7 +147,7 @@ def moves(
         settings={"units": lengths, "metrics": list(chosen)},
         corpora=tuple(each.description for each in studied),
         tables=(
-            Table.of("errors", TITLE, ERRORS, list(wide.values())),
+            Table.of("errors", TITLE, ERRORS, wide),
             Table.of("by_segments", f"{TITLE}, by segments", BY_SEGMENTS, by_segments, shown=False),
         ),
         notes=tuple(note for each in studied for note in each.notes),
@@ -325,7 +325,5 @@ def _describe(rows: Sequence[Row]) -> Iterator[str]:
                 never.append(metric)
         found = [*at_a_loss, *([f"{listed(never)} in none"] if never else [])]
         of = counted(own[0]["references"], "reference")
-        yield (
-            f"{name}: of {of}, a small and a large error ({' / '.join(KINDS)}) tie under "
-            f"{listed(found)}."
-        )
+        tie = f"a small and a large error ({' / '.join(KINDS)}) tie under {listed(found)}"
+        yield f"{name}: of {of}, {tie}."

@@ -420,9 +420,8 @@ def _describe(
 ) -> Iterator[str]:
     """Say what judges and metrics agree on; without votes, which pairs there are to vote on."""
     for row in agreement:
-        shares = [
-            f"{name} {row[name]:.0%}" for name in (*names, ALL_EQUAL) if row[name] is not None
-        ]
+        every = (*names, ALL_EQUAL)
+        shares = [f"{name} {row[name]:.0%}" for name in every if row[name] is not None]
         kappa = "undefined" if row["kappa"] is None else f"{row['kappa']:.2f}"
         found = f"agreement with most judges: {listed(shares)}" if shares else "no majority"
         over = counted(row["pairs"], "pair")
@@ -430,10 +429,8 @@ def _describe(
     if not agreement:
         by_kind = group_by(pairs, "kind").items()
         made = [counted(len(own), f"{kind} pair") for (kind,), own in by_kind]
-        yield (
-            f"{listed(made)}: write them with -f csv, add a column of votes for each judge, and "
-            "give the file as --votes."
-        )
+        how = "write them with -f csv, add a column of votes for each judge"
+        yield f"{listed(made)}: {how}, and give the file as --votes."
     for name in names[1:]:
         told = sum(_verdict(row, name) != "equal" for row in pairs)
         if told:

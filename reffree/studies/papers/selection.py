@@ -93,8 +93,6 @@ READING = {
     "threshold": "The controller's last threshold, on the scores' own scale.",
 }
 
-Selected = dict[str, tuple[Segmentation, ...]]  # by rule
-
 
 @declared
 def selection(
@@ -147,10 +145,7 @@ def selection(
         expected = "at least two numbers above 0 and up to 1: a fine and a coarse one"
         remedy = "leave them out for 0.735 and 0.577, the paper's"
         raise OptionError(f"the shares {list(shares)}", expected=expected, remedy=remedy)
-    parsed = {
-        CHANCE if method is None else spelling_of(method): method
-        for method in map(parse_scored_method, methods)
-    }
+    parsed = {CHANCE if m is None else spelling_of(m): m for m in map(parse_scored_method, methods)}
     read = read_score_files(corpora, scores, parsed)
     parts = corpus_parts(corpora, embeddings, settings)
     scorers = [method for method in parsed.values() if method]
@@ -168,19 +163,17 @@ def selection(
         inputs = Inputs(corpus, settings.seed, device=settings.device)
         if embedded is not None:
             inputs = Inputs(corpus, settings.seed, embedded.vectors, embedded.spec, settings.device)
-        masks = speaker_candidates(corpus, candidates_speaker) or [
-            np.ones(len(document.units) - 1, dtype=bool) for document in corpus
-        ]
+        every = [np.ones(len(document.units) - 1, dtype=bool) for document in corpus]
+        masks = speaker_candidates(corpus, candidates_speaker) or every
         n_gaps[part.name] = max(1, sum(int(mask.sum()) for mask in masks))
         longest = max(len(document.units) - 1 for document in corpus)
         given = read.get(part.name, {})
         with settings.progress("Selecting", len(parsed) + len(given)) as advance:
             for method in (*given, *parsed):
-                scored = (
-                    given_scores(part.filtered, method, given[method])
-                    if method in given
-                    else raw_scores(parsed[method], inputs)
-                )
+                if method in given:
+                    scored = given_scores(part.filtered, method, given[method])
+                else:
+                    scored = raw_scores(parsed[method], inputs)
                 thinned = [_thin(scored, masks, share, rule) for share in wanted]
                 place = {"corpus": part.name, "method": method}
                 for row, selected in thinned:
@@ -204,6 +197,7 @@ def selection(
         fields = {key: value for key, value in signed.fields.items() if key not in UNRELATED}
         studied.append(StudiedCorpus(part.name, corpus, embedded, Signature(fields)))
     prints = score_fingerprints(read)
+    depends = "How far what is selected depends on the candidates"
     where = "Where boundaries lie: their distribution over the units before them"
     return study_result(
         "selection",
@@ -213,12 +207,7 @@ def selection(
         verdict=_describe_rates(rates),
         tables=(
             Table.of("rates", "Boundaries a gap, from few candidates and from many", RATES, rates),
-            Table.of(
-                "differences",
-                "How far what is selected depends on the candidates",
-                DIFFERENCES,
-                differences,
-            ),
+            Table.of("differences", depends, DIFFERENCES, differences),
             Table.of("places", where, PLACES, places, shown=False),
         ),
         signature={
@@ -235,7 +224,7 @@ def selection(
 
 def _thin(
     scores: Sequence[Floats], masks: Sequence[Candidates], share: float, rule: AdaptiveSelection
-) -> tuple[Row, Selected]:
+) -> tuple[Row, dict[str, tuple[Segmentation, ...]]]:
     """Select by both rules from the gaps above the threshold that comes nearest to a share."""
     pooled = np.sort(np.concatenate([s[m] for s, m in zip(scores, masks, strict=True)]))[::-1]
     levels = np.unique(pooled)[::-1]  # thresholds: as many gaps score at least each of them
@@ -299,10 +288,8 @@ def _describe_rates(rates: Sequence[Row]) -> Iterator[str]:
 def _notes(rates: Sequence[Row], n_gaps: Mapping[str, int]) -> Iterator[str]:
     """Name scorers whose rate the controller did not reach."""
     for (corpus,), own in group_by(rates, "corpus").items():
-        missed = dict.fromkeys(
-            row["method"] for row in own if abs(row["adaptive"] / row["target"] - 1) > 0.1
-        )
-        if missed:
+        far = (row["method"] for row in own if abs(row["adaptive"] / row["target"] - 1) > 0.1)
+        if missed := dict.fromkeys(far):
             yield (
                 f"{corpus}: {', '.join(missed)} missed the target by more than a tenth in "
                 f"{counted(n_gaps[corpus], 'gap')}: a longer corpus, or a step and a first "

@@ -350,11 +350,10 @@ def _score(
 def _history(trained_on: str, description: Description[ScorerSettings]) -> Iterator[Row]:
     """What a stage was judged on after each epoch, then each corpus of several (Tables 7, 8)."""
     for epoch in description.history:
-        place = {"trained_on": trained_on, "stage": epoch["stage"], "epoch": epoch["epoch"]}
         parts = epoch["corpora"]
         name = "all" if len(parts) > 1 else next(iter(parts))
-        every = ("log_loss", "mean_score", "negative_control", *FIGURES)
-        yield {**place, "corpus": name, **{each: epoch[each] for each in every}}
+        yield {**epoch, "trained_on": trained_on, "corpus": name}
+        place = {"trained_on": trained_on, "stage": epoch["stage"], "epoch": epoch["epoch"]}
         for each, of in parts.items() if len(parts) > 1 else ():
             yield {**place, "corpus": each, **{figure: of[figure] for figure in FIGURES}}
 
@@ -373,13 +372,9 @@ def _describe(rows: Sequence[Row], threshold: float) -> Iterator[str]:
         for (system,), others in by_system.items():
             pairs = zip(scored, others, strict=True)
             beaten = [row["corpus"] for row, other in pairs if row["w_f1"] > other["w_f1"]]
-            yield (
-                f"{who} is above {system} by W-F1 on {len(beaten)} of {len(scored)}"
-                f"{': ' + listed(beaten) if beaten else ''}."
-            )
+            where = f": {listed(beaten)}" if beaten else ""
+            yield f"{who} is above {system} by W-F1 on {len(beaten)} of {len(scored)}{where}."
         densities = [row["bor"] for row in scored if row["bor"] is not None]
         if len(densities) > 1:
-            yield (
-                f"At the one threshold of {threshold:g} its BOR goes from {min(densities):.2f} to "
-                f"{max(densities):.2f}."
-            )
+            span = f"{min(densities):.2f} to {max(densities):.2f}"
+            yield f"At the one threshold of {threshold:g} its BOR goes from {span}."
