@@ -484,8 +484,7 @@ def silence_libraries() -> Iterator[None]:
     logging.disable(logging.WARNING)
     try:
         # The bar over a GGUF's tensors heeds no setting.
-        with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"), redirect_stderr(io.StringIO()):
             yield
     finally:
         chatter.set_verbosity(level)
