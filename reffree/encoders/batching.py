@@ -275,14 +275,14 @@ def batch_of(reads: list[Read], tokeniser: Tokeniser, *, pinned: bool = False) -
     return Batch(reads, features)
 
 
-def draw_ahead(items: Iterable[T], depth: int = READY_BATCHES) -> Generator[T, None, None]:
-    """Draw from an iterable in a thread, up to ``depth`` items before they are asked for.
+def draw_ahead(items: Iterable[T]) -> Generator[T, None, None]:
+    """Draw from an iterable in a thread, a few items before they are asked for.
 
     What it raises is raised here, in its turn; closing this stops the thread.
     """
     source = iter(items)
     with ThreadPoolExecutor(1, thread_name_prefix="reffree-tokenising") as thread:
-        pending = deque(thread.submit(next, source, None) for _ in range(depth))
+        pending = deque(thread.submit(next, source, None) for _ in range(READY_BATCHES))
         try:
             while (item := pending.popleft().result()) is not None:
                 pending.append(thread.submit(next, source, None))

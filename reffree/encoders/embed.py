@@ -141,9 +141,7 @@ def corpus_vectors(
     return given
 
 
-def coming_spec(
-    embeddings: Vectors | None, options: EncoderOptions, encoder: Encoder | None = None
-) -> EncoderSpec | None:
+def coming_spec(embeddings: Vectors | None, options: EncoderOptions) -> EncoderSpec | None:
     """Say what will have made a corpus's vectors; the encoder is found, and nothing encoded.
 
     None of arrays that are given without a word of what made them.
@@ -151,7 +149,7 @@ def coming_spec(
     if embeddings is None:
         from reffree.encoders.opening import open_encoder
 
-        spec = (encoder or open_encoder(options)).spec
+        spec = open_encoder(options).spec
         return replace(spec, context=options.context, dropped=options.dropped)
     return embeddings.spec if isinstance(embeddings, Embeddings) else None
 
@@ -164,9 +162,8 @@ def units_taking_part(
     Vectors that were encoded with these units left out are returned as they are.
     """
     part = filter_units(corpus, options.drop)
-    if embeddings is None or part.dropped == "none":
-        return part, embeddings
-    if isinstance(embeddings, Embeddings) and embeddings.spec.dropped == part.dropped:
+    is_done = isinstance(embeddings, Embeddings) and embeddings.spec.dropped == part.dropped
+    if embeddings is None or part.dropped == "none" or is_done:
         return part, embeddings
     given = _check_vectors(corpus, embeddings)
     kept = [x[np.array(mask)] for x, mask in zip(given.vectors, part.kept, strict=True)]

@@ -102,6 +102,8 @@ class EndpointEncoder:
         self.batch_texts = TEXTS_PER_REQUEST
         self.timeout = TIMEOUT
         self._facts = fact_path(kept, "endpoint", str(address), prompt)
+        self._later = "run it again later"
+        self._later += " to go on from what the cache holds" if self._facts else ""
         self._has_answered = self._has_warned = False
 
     @cached_property
@@ -175,16 +177,14 @@ class EndpointEncoder:
         if self.offline:
             remedy = "leave out --offline to ask it"
             self._fail("texts that are not cached", "none when offline", remedy)
-        later = "run it again later"
-        later += " to go on from what the cache holds" if self._facts else ""
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                return self._read_vectors(self._ask(texts, later), texts)
+                return self._read_vectors(self._ask(texts), texts)
             except _Again as again:
                 found, after = str(again), again.after
             if after is not None and after > LONGEST_WAIT:
                 found += f", to be asked again in {after:,.0f} s"
-                self._fail(found, f"a wait of at most {LONGEST_WAIT:g} s", later)
+                self._fail(found, f"a wait of at most {LONGEST_WAIT:g} s", self._later)
             if attempt < ATTEMPTS:
                 # The random part keeps clients out of step; it changes no number, so has no seed.
                 doubled = FIRST_WAIT * 2 ** (attempt - 1) * random.uniform(0.5, 1.5)
@@ -195,9 +195,9 @@ class EndpointEncoder:
                         *(self.address.model, found, seconds),
                     )
                 sleep(seconds)
-        return self._fail(f"{found}, {ATTEMPTS} times", "an answer", later)
+        return self._fail(f"{found}, {ATTEMPTS} times", "an answer", self._later)
 
-    def _ask(self, texts: Sequence[str], later: str) -> Any:  # noqa: ANN401  (JSON is any)
+    def _ask(self, texts: Sequence[str]) -> Any:  # noqa: ANN401  (JSON is any)
         """Send one request; returns what its answer says."""
         headers = {"Accept": "application/json"}
         if key := api_key(self.address):
@@ -224,7 +224,7 @@ class EndpointEncoder:
         except (httpx.TransportError, httpx.DecodingError) as error:
             self._refuse_lost(error)
         if response.status_code != 200:
-            self._refuse_status(response, bytes(content), later)
+            self._refuse_status(response, bytes(content))
         try:
             return json.loads(content)
         except (ValueError, RecursionError):
@@ -241,7 +241,7 @@ class EndpointEncoder:
             limits=httpx.Limits(max_keepalive_connections=0),  # none stays open after its answer
         )
 
-    def _refuse_status(self, response: httpx.Response, content: bytes, later: str) -> NoReturn:
+    def _refuse_status(self, response: httpx.Response, content: bytes) -> NoReturn:
         """Say what an answer with another status than 200 means."""
         status, reason = response.status_code, _reason(content)
         found = f"status {status}{f' ({reason})' if reason else ''}"
@@ -251,7 +251,7 @@ class EndpointEncoder:
             remedy = f"set {KEY_VARIABLE}{openai} in the environment"
             self._fail(f"status {status} with {given}", "a key that the server takes", remedy)
         if status == 429 and "insufficient_quota" in reason:
-            self._fail(found, "an account with credit left", later)
+            self._fail(found, "an account with credit left", self._later)
         if status in FOR_A_WHILE:
             raise _Again(found, _retry_after(response.headers.get("Retry-After", "")))
         if status in TOO_LARGE:
@@ -332,12 +332,12 @@ def _reason(content: bytes) -> str:
     try:
         found = json.loads(content)
     except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
         return ""
-    parts = []
-    if isinstance(found, dict) and isinstance(inner := found.get("error"), dict):
+    parts = [found.get(name) for name in ("error", "message", "detail")]
+    if isinstance(inner := found.get("error"), dict):
         parts = [inner.get("code") or inner.get("type"), inner.get("message")]
-    elif isinstance(found, dict):
-        parts = [found.get(name) for name in ("error", "message", "detail")]
     reason = ", ".join(without_key(part.strip()) for part in parts if isinstance(part, str))
     return shorten(visible(reason), 200)
 

@@ -11,6 +11,7 @@ import difflib
 import hashlib
 import json
 import os
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from logging import ERROR, getLogger
@@ -22,7 +23,6 @@ from reffree.encoders.aliases import (
     ALIASES,
     PACKAGED,
     UNREAD_FILES,
-    Alias,
     Loader,
     is_installed,
     packaged_folder,
@@ -38,7 +38,6 @@ TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model", "*.sp
 # These architectures number positions from the padding index on, so two of them hold no token.
 POSITIONS_AFTER_PADDING = {"roberta", "xlm-roberta", "mpnet", "camembert", "longformer"}
 POSITIONS = ("max_position_embeddings", "n_positions")
-FALLBACK_MAX_LENGTH = 512
 LEAST_MAX_LENGTH = 4
 """Two special tokens, and two of the text."""
 
@@ -243,11 +242,11 @@ def hub_folder(name: str, *, offline: bool, settings: ModelSettings) -> Path:
         raise UnknownNameError("encoder", name, ALIASES) from None
     except LocalEntryNotFoundError:
         at = "" if revision is None else f" --revision {revision}"
-        said, remedy = " (offline)", f"access (hf download {model}{at}), or give a folder"
-        remedy = f"download it on a machine with network {remedy}"
-        if not offline:
-            said = ", and the model hub does not answer"
-            remedy = "check the network, or give the path of a downloaded folder"
+        said = " (offline)" if offline else ", and the model hub does not answer"
+        remedy = "check the network, or give the path of a downloaded folder"
+        if offline:
+            how = f"hf download {model}{at}"
+            remedy = f"download it on a machine with network access ({how}), or give a folder"
         ready = ", ".join(alias for alias in PACKAGED if is_installed(alias))
         near = [] if alias else difflib.get_close_matches(name, ALIASES, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
@@ -264,18 +263,6 @@ def hub_folder(name: str, *, offline: bool, settings: ModelSettings) -> Path:
     return Path(path)
 
 
-def is_downloaded(known: Alias) -> bool:
-    """Whether a hub model's weights are on this disk; connects to nothing."""
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import LocalEntryNotFoundError
-
-    try:
-        path = snapshot_download(known.model, revision=known.revision, local_files_only=True)
-    except LocalEntryNotFoundError:
-        return False
-    return any(Path(path).rglob("*.safetensors"))
-
-
 def catalogue() -> list[dict[str, Any]]:
     """Describe every alias in plain values, as ``reffree models`` lists them; reads the disk only.
 
@@ -283,9 +270,11 @@ def catalogue() -> list[dict[str, Any]]:
     what tests run everywhere, ``prove`` runs the same on its own weights. ``speed`` is what
     ``benchmarks/encoding.py`` measured: ``{"units_per_second": number, "on": text}``, or None.
     """
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
     measured = (files("reffree") / "resources" / "encoder_speeds.json").read_text(encoding="utf-8")
-    speeds = json.loads(measured)
-    listed = []
+    speeds, listed = json.loads(measured), []
     for alias, known in ALIASES.items():
         fields = asdict(known)
         del fields["prompt"], fields["tried"]
@@ -297,7 +286,12 @@ def catalogue() -> list[dict[str, Any]]:
             fields["prove"] = "python -m pytest tests/encoders/test_models.py"
         else:
             fields["get"] = f"hf download {known.model} --revision {known.revision}"
-            fields |= {"offline": is_downloaded(known), "tried": f"a tiny {known.tried}"}
+            fields |= {"offline": False, "tried": f"a tiny {known.tried}"}
+            with suppress(LocalEntryNotFoundError):
+                path = snapshot_download(
+                    known.model, revision=known.revision, local_files_only=True
+                )
+                fields["offline"] = any(Path(path).rglob("*.safetensors"))
             own = f"'tests/encoders/test_aliases.py::test_its_own_weights[{alias}]'"
             fields["prove"] = f"python -m pytest -m network {own}"
         listed.append({"alias": alias, **fields, "speed": speeds.get(alias)})
@@ -373,8 +367,7 @@ def read_max_length(folder: Path, config: dict[str, Any], asked: int | None) -> 
     if asked is not None:
         check_max_length(asked, limits[1] if limits[1] in known else None)
         return asked
-    is_stated = isinstance(stated, int) and stated > 0
-    return stated if is_stated else min(known, default=FALLBACK_MAX_LENGTH)
+    return stated if type(stated) is int and stated > 0 else min(known, default=512)
 
 
 def check_max_length(asked: int, positions: int | None) -> None:

@@ -377,8 +377,6 @@ def _load_pooled(
 
     The explicit text modality keeps chat templates away from plain text.
     """
-    from unittest.mock import patch
-
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
@@ -387,6 +385,8 @@ def _load_pooled(
     parsed_once: Any = nullcontext()
     if spec.weights == "gguf":
         files["gguf_file"] = PACKAGED["smollm2"].weights
+        from unittest.mock import patch
+
         # transformers asks the same of the file again and again: a third of the time to load.
         gguf = importlib.import_module("gguf")
         once: dict[str, Any] = {
@@ -484,8 +484,7 @@ def silence_libraries() -> Iterator[None]:
     logging.disable(logging.WARNING)
     try:
         # The bar over a GGUF's tensors heeds no setting.
-        with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"), redirect_stderr(io.StringIO()):
             yield
     finally:
         chatter.set_verbosity(level)

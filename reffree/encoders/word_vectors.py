@@ -126,9 +126,8 @@ class ModelWordVectors:
                     names = list(file.keys())
             except (SafetensorError, OSError) as error:
                 raise self._refusal(f"{path.name} unreadable ({error})", "weights") from error
-            for name in names:
-                ranks = [i for i, end in enumerate(INPUT_EMBEDDINGS) if name.endswith(end)]
-                found += [(ranks[0], name, path)] if ranks else []
+            ends = list(enumerate(INPUT_EMBEDDINGS))
+            found += [(i, name, path) for name in names for i, end in ends if name.endswith(end)]
         if not found:
             expected = f"a tensor named like …{INPUT_EMBEDDINGS[0]}"
             raise self._refusal("no input embeddings", expected)
@@ -139,8 +138,7 @@ class ModelWordVectors:
 
         try:
             # Third-party deprecation warnings are not the user's to act on.
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with warnings.catch_warnings(action="ignore"):
                 tokenizer = AutoTokenizer.from_pretrained(
                     str(path.parent), local_files_only=True, trust_remote_code=False
                 )

@@ -10,8 +10,10 @@ import torch
 from reffree.encoders.models import find_model
 from reffree.encoders.options import ModelSettings
 from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
+from tests.checkpoints import WORDS
 
 CPU = torch.device("cpu")
+TEXTS = [" ".join(WORDS[:k]) for k in (1, 3, 7, 15, 2)] + [" ".join(WORDS * 4), "bees bees"]
 
 
 def opened(folder, kept=None, device=CPU, *, is_replica=False, **settings):

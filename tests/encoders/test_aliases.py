@@ -16,11 +16,10 @@ from sentence_transformers.sentence_transformer.modules import Normalize, Poolin
 from reffree.encoders.aliases import ALIASES, PACKAGED
 from reffree.encoders.models import catalogue
 from tests.checkpoints import WORDS
-from tests.encoders.streams import encode, opened
+from tests.encoders.streams import CPU, encode, opened
 
 HUB = [alias for alias in ALIASES if alias not in PACKAGED]
 TEXTS = [" ".join(WORDS[:k]) for k in (1, 3, 7, 15, 2)]
-CPU = torch.device("cpu")
 
 
 def prove(alias, device=CPU):

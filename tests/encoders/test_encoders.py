@@ -20,10 +20,9 @@ from reffree.encoders.models import find_model
 from reffree.encoders.options import EncoderOptions
 from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
 from reffree.util.errors import EncoderError, InputError, UnknownNameError
-from tests.checkpoints import WORDS, save_checkpoint
-from tests.encoders.streams import encode, opened
+from tests.checkpoints import save_checkpoint
+from tests.encoders.streams import CPU, TEXTS, encode, opened
 
-CPU = torch.device("cpu")
 ON_CPU = EncoderOptions(device="cpu")
 SENTENCES = [
     "The budget is two thousand over.",
@@ -82,9 +81,6 @@ def test_missing_and_added_files_of_the_package_are_refused(copy_of_minilm):
     (copy_of_minilm / "tokenizer.json").unlink()
     with pytest.raises(EncoderError, match=r"tokenizer.json: found sha256 no file"):
         check_files(MINILM, copy_of_minilm)
-
-
-TEXTS = [" ".join(WORDS[:k]) for k in (1, 3, 7, 15, 2)] + [" ".join(WORDS * 4)]
 
 
 def test_a_chat_template_stays_away_from_plain_text(checkpoint):

@@ -14,14 +14,13 @@ from reffree.encoders.opening import open_encoder
 from reffree.encoders.options import EncoderOptions
 from reffree.encoders.precision import PROBE, abilities_of, cosine_deviation
 from tests.checkpoints import CONFIGS, WORDS, save_checkpoint
-from tests.encoders.streams import CPU, encode, opened
+from tests.encoders.streams import CPU, TEXTS, encode, opened
 
 pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device"),
 ]
 CARD = torch.device("cuda:0")
-TEXTS = [" ".join(WORDS[:k]) for k in (1, 3, 7, 15, 2)] + [" ".join(WORDS * 4), "bees bees"]
 MANY = [f"{a} {b} {c}" for a in WORDS for b in WORDS for c in WORDS]
 
 

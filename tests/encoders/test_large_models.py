@@ -16,9 +16,8 @@ from transformers import AutoModelForCausalLM, DynamicCache
 from reffree.encoders.batching import batch_of
 from reffree.util.errors import EncoderError
 from tests.checkpoints import SPECIAL, WORDS
-from tests.encoders.streams import encode, opened
+from tests.encoders.streams import TEXTS, encode, opened
 
-TEXTS = [" ".join(WORDS[:k]) for k in (1, 3, 7, 15, 2)] + [" ".join(WORDS * 4), "bees bees"]
 DECODERS = ("falcon", "llama", "gpt2")
 
 

@@ -26,10 +26,8 @@ from reffree.encoders.models import ENCODERS as ENCODER_TYPES
 from reffree.encoders.opening import open_encoder
 from reffree.encoders.options import SETTINGS, EncoderOptions, ModelSettings, parse_encoder
 from reffree.util.errors import EncoderError, OptionError
-from tests.checkpoints import CONFIGS, ENCODERS, WORDS
-from tests.encoders.streams import encode, opened, spelt
-
-TEXTS = [" ".join(WORDS[:k]) for k in (1, 3, 7, 15, 2)] + [" ".join(WORDS * 4), "bees bees"]
+from tests.checkpoints import CONFIGS, ENCODERS
+from tests.encoders.streams import TEXTS, encode, opened, spelt
 
 
 @pytest.fixture(scope="session")

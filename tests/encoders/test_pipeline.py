@@ -17,10 +17,9 @@ from reffree.encoders.opening import open_encoder
 from reffree.encoders.options import EncoderOptions
 from reffree.encoders.precision import tf32
 from reffree.util.errors import EncoderError
-from tests.checkpoints import CONFIGS, WORDS
-from tests.encoders.streams import encode, opened, spelt
+from tests.checkpoints import CONFIGS
+from tests.encoders.streams import TEXTS, encode, opened, spelt
 
-TEXTS = [" ".join(WORDS[:k]) for k in (1, 3, 7, 15, 2)] + [" ".join(WORDS * 4), "bees bees"]
 META = torch.device("meta")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import threading
@@ -32,8 +31,6 @@ from reffree.encoders.batching import (
     tokeniser_of,
 )
 from reffree.encoders.cache import (
-    EmbeddingCache,
-    cache_files,
     fact_files,
     remember,
 )
@@ -42,10 +39,9 @@ from reffree.encoders.options import EncoderOptions
 from reffree.encoders.precision import PROBE, cosine_deviation
 from reffree.util.errors import EncoderError, OptionError
 from tests import checkpoints
-from tests.checkpoints import CONFIGS, WORDS, save_checkpoint
-from tests.encoders.streams import encode, opened, spelt
+from tests.checkpoints import CONFIGS, save_checkpoint
+from tests.encoders.streams import TEXTS, encode, opened, spelt
 
-TEXTS = [" ".join(WORDS[:k]) for k in (1, 3, 7, 15, 2)] + [" ".join(WORDS * 4), "bees bees"]
 needs_compiler = pytest.mark.skipif(
     not shutil.which(os.environ.get("CXX", "g++")), reason="torch.compile finds no C++ compiler"
 )
@@ -262,20 +258,6 @@ def test_compiled_code_says_what_it_cannot_run(checkpoint):
             open_encoder(EncoderOptions(encoder=spelt(folder, **settings), device=device))
 
 
-CORPUS = {"id": "d", "units": TEXTS[1:5], "systems": {"halves": [2, 2]}}
-
-
-def scored(tmp_path, **how):
-    """Score a document; return its vectors as they were cached, and the signature."""
-    (tmp_path / "c.jsonl").write_text(json.dumps(CORPUS))
-    corpus = reffree.load(tmp_path / "c.jsonl")
-    table = reffree.score(corpus, metrics=["arp_pair"], cache=tmp_path / "cache", **how)
-    (file,) = cache_files(tmp_path / "cache")
-    with EmbeddingCache(file) as cache:
-        (found,) = cache.get(CORPUS["units"])
-    return found.vectors[np.argsort(found.positions)], table.signature.split("|")
-
-
 @needs_compiler
 @pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
 def test_compiled_code_gives_the_same_vectors(tmp_path, monkeypatch):
@@ -283,13 +265,15 @@ def test_compiled_code_gives_the_same_vectors(tmp_path, monkeypatch):
     folder = save_checkpoint("roberta", tmp_path / "small")
     counters.clear()
     # No processes of its own, and no trial compilations.
+    how = {"encoder": spelt(folder, backend="compile"), "cache": tmp_path / "cache"}
+    corpus = reffree.Corpus((reffree.Document.build("d", TEXTS[1:5], systems={"halves": [2, 2]}),))
     with torch._inductor.config.patch({"compile_threads": 1, "cpp.vec_isa_ok": True}):
-        found, signature = scored(tmp_path, encoder=spelt(folder, backend="compile"))
+        embedded = reffree.embed(corpus, **how)
     torch._dynamo.reset()
     assert counters["stats"]["unique_graphs"] == 1
-    assert_allclose(found, encode(opened(folder), CORPUS["units"]), atol=1e-5)
-    assert "backend:transformers-encoder+compile" in signature
-    assert opened(folder, backend="compile").spec.backend == "transformers-encoder+compile"
+    assert_allclose(embedded.vectors[0], encode(opened(folder), TEXTS[1:5]), atol=1e-5)
+    table = reffree.score(corpus, metrics=["arp_pair"], embeddings=embedded)
+    assert "|backend:transformers-encoder+compile|" in table.signature
 
 
 def test_without_a_compiler_there_is_a_sentence(checkpoint, monkeypatch):
