@@ -55,11 +55,11 @@ class Jsonl(Format):
         for doc in corpus.documents:
             table = {
                 "id": doc.id,
-                "units": list(doc.units),
-                "gold": doc.gold and list(doc.gold.masses),
-                "systems": {name: list(value.masses) for name, value in doc.systems.items()},
-                "speakers": doc.speakers and list(doc.speakers),
-                GOLDS: {name: list(value.masses) for name, value in doc.golds.items()},
+                "units": doc.units,
+                "gold": doc.gold and doc.gold.masses,
+                "systems": {name: value.masses for name, value in doc.systems.items()},
+                "speakers": doc.speakers,
+                GOLDS: {name: value.masses for name, value in doc.golds.items()},
                 "meta": dict(doc.meta),
             }
             present = {key: value for key, value in table.items() if value not in (None, {})}

@@ -24,8 +24,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from reffree.data.corpus import Corpus, Document
-from reffree.data.segmentation import Convention, Segmentation
+from reffree.data.corpus import Corpus, Document, Segments
+from reffree.data.segmentation import Convention
 from reffree.formats import jsonl
 from reffree.formats.format import Format, detect, parse_format, read, suggest_format
 from reffree.formats.labels import OTHER_FORMS, Label, Starts, attach, numbered, without_text
@@ -242,7 +242,7 @@ def read_system(
     known = {document.id: document for document in corpus.documents}
     if chosen.name in _NAMED_BY_FILE and len(labels) == len(known) == 1:
         labels = [replace(labels[0], document=corpus.documents[0].id)]
-    segmentations: dict[str, Segmentation | Sequence[int]] = {}
+    segmentations: dict[str, Segments] = {}
     places: dict[str, Place] = {}
     for label in numbered(labels, list(known)):
         id = str(label.document)
