@@ -190,8 +190,10 @@ def _number_blocks(source: Source, ids: Sequence[str], format: Format) -> list[D
         )
         remedy += ", or write --format lines:documents=one" if len(ids) == 1 < len(blocks) else ""
         raise mistake(source.place(), found, expected, remedy)
-    named = zip(ids, blocks, strict=True)
-    return [replace(each, id=id, place=replace(each.place, document=id)) for id, each in named]
+    return [
+        Document.build(id, each.units, place=replace(each.place, document=None))
+        for id, each in zip(ids, blocks, strict=True)
+    ]
 
 
 def _folder_text(source: Source, ids: Sequence[str]) -> list[Document]:

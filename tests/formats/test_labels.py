@@ -324,9 +324,8 @@ def test_agreement_needs_no_text():
     assert json.loads(without.stdout) == json.loads(with_text.stdout)
     rows = [{"id": id, "golds": golds} for id, golds in CODERS.items()]
     lines = write("s.jsonl", "\n".join(map(json.dumps, rows)))
-    assert json.loads(invoke("study", "agreement", lines, "-f", "json").stdout) == json.loads(
-        without.stdout
-    )
+    of_lines = invoke("study", "agreement", lines, "-f", "json")
+    assert json.loads(of_lines.stdout) == json.loads(without.stdout)
     assert invoke("score", lines).exit_code == 1
 
 
