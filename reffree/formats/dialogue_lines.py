@@ -125,11 +125,12 @@ class Tiage(Format):
         documents = []
         for id, turns in Record(source.json, "the content", source.place()).items():
             place = Place(source.name, document=id)
+            labels = []
             for i, turn in enumerate(typed(turns, list, "a dialogue", place)):
                 if not _is_pair(turn):
                     found = f"turn {i + 1}: {shorten(turn)}"
                     raise mistake(place, found, "an utterance and its label")
-            labels = [_label(turn[1], i, place) for i, turn in enumerate(turns)]
+                labels.append(_label(turn[1], i, place))
             gold = Segmentation.from_labels(labels, "start") if labels else None
             units = [turn[0] for turn in turns]
             documents.append(Document.build(id, units, gold=gold, place=place))
