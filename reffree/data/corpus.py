@@ -21,6 +21,9 @@ GOLD = "gold"
 TIMES = "times"
 """Key of a document's meta: [start, end] of every unit, in seconds."""
 
+Segments = Segmentation | Sequence[int]
+"""A segmentation, or its masses."""
+
 
 @dataclass(frozen=True, slots=True)
 class Document:
@@ -43,9 +46,9 @@ class Document:
         id: str,
         units: Sequence[str],
         *,
-        gold: Segmentation | Sequence[int] | None = None,
-        golds: Mapping[str, Segmentation | Sequence[int]] | None = None,
-        systems: Mapping[str, Segmentation | Sequence[int]] | None = None,
+        gold: Segments | None = None,
+        golds: Mapping[str, Segments] | None = None,
+        systems: Mapping[str, Segments] | None = None,
         speakers: Sequence[str] | None = None,
         meta: Mapping[str, Any] | None = None,
         place: Place | None = None,
@@ -68,13 +71,11 @@ class Document:
         texts = tuple(compress(units, kept))
         document = cls(id, texts, speakers=speakers, meta=dict(meta or {}), kept=kept, place=place)
         own = None if gold is None else document.align(gold, replace(place, system=GOLD))
-        checked, checked_golds = (
-            {
-                _check_system_name(name, place): document.align(value, replace(place, system=name))
-                for name, value in (given or {}).items()
-            }
-            for given in (systems, golds)
-        )
+        checked, checked_golds = dict[str, Segmentation](), dict[str, Segmentation]()
+        for given, aligned in ((systems, checked), (golds, checked_golds)):
+            for name, value in (given or {}).items():
+                _check_system_name(name, place)
+                aligned[name] = document.align(value, replace(place, system=name))
         # A system called "gold" is the gold segmentation under another key.
         named = checked.pop(GOLD, own)
         if own is not None and named != own:
@@ -151,9 +152,7 @@ class Document:
         remedy = "leave out the document's end" if len(values) == len(self.kept) else remedy
         raise mistake(place, counted(len(values), "score"), expected, remedy)
 
-    def align(
-        self, value: Segmentation | Sequence[int], place: Place | None = None
-    ) -> Segmentation:
+    def align(self, value: Segments, place: Place | None = None) -> Segmentation:
         """Check masses over the units as given and carry them over to the units that were kept.
 
         Masses that cover the kept units already, as of a segmenter that saw only those, stay.
@@ -258,7 +257,7 @@ class Corpus:
     def with_system(
         self,
         name: str,
-        segmentations: Mapping[str, Segmentation | Sequence[int]],
+        segmentations: Mapping[str, Segments],
         places: Mapping[str, Place] | None = None,
         place: Place | None = None,
     ) -> Corpus:
@@ -416,12 +415,11 @@ def _check_speakers(speakers: object, n_units: int, place: Place) -> tuple[str, 
     raise mistake(place, found, f"{n_units} strings, one for every unit", remedy)
 
 
-def _check_system_name(name: object, place: Place) -> str:
-    """Refuse what cannot name a system."""
-    if isinstance(name, str) and is_name(name):
-        return name
-    expected = "a non-empty string without control characters"
-    raise mistake(place, f"the system name {shorten(repr(name))}", expected, "rename the system")
+def _check_system_name(name: object, place: Place) -> None:
+    if not is_name(name):
+        found = f"the system name {shorten(repr(name))}"
+        expected = "a non-empty string without control characters"
+        raise mistake(place, found, expected, "rename the system")
 
 
 def is_name(value: object) -> bool:

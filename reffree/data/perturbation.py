@@ -61,7 +61,7 @@ class Amount:
     k: int | None = None
     share: float | None = None
     name: ClassVar[str]
-    edits: ClassVar[tuple[str, ...]]
+    edits: ClassVar[tuple[str, ...]] = ()  # what is done to so many boundaries
     whole: ClassVar[str] = "k"  # the option that a whole number as strength stands for
     part: ClassVar[str] = "share"  # the option that a number with a point stands for
     largest_share: ClassVar[float] = 1.0

@@ -38,23 +38,23 @@ class Tadam(Format):
 
     def read(self, source: Source) -> list[Document]:
         """Read ``call_id_…`` and the numbered utterances under each."""
-        calls: list[tuple[Place, list[str], list[str]]] = []
+        calls: list[tuple[str, Place, list[str], list[str]]] = []
         for number, line in source.lines_with_text():
             place = source.place(number)
             if CALL.match(line.strip()):
-                calls.append((replace(place, document=line.strip()), [], []))
+                calls.append((line.strip(), place, [], []))
                 continue
             segment, *rest = line.split(None, 1)
             if not calls or not segment.isdecimal() or not rest:
                 wanted = "call_id_N, or the number of a segment, a space and an utterance"
                 wanted = wanted if calls else "call_id_N on the first line"
                 raise mistake(place, f"the line {shorten(line)!r}", wanted)
-            calls[-1][1].append(rest[0].rstrip())
-            calls[-1][2].append(segment)
-        golds = [Segmentation.from_segment_ids(ids) if ids else None for _, _, ids in calls]
+            calls[-1][2].append(rest[0].rstrip())
+            calls[-1][3].append(segment)
+        golds = [Segmentation.from_segment_ids(ids) if ids else None for *_, ids in calls]
         return [
-            Document.build(str(place.document), units, gold=gold, place=place)
-            for (place, units, _), gold in zip(calls, golds, strict=True)
+            Document.build(id, units, gold=gold, place=place)
+            for (id, place, units, _), gold in zip(calls, golds, strict=True)
         ]
 
 
@@ -125,11 +125,12 @@ class Tiage(Format):
         documents = []
         for id, turns in Record(source.json, "the content", source.place()).items():
             place = Place(source.name, document=id)
+            labels = []
             for i, turn in enumerate(typed(turns, list, "a dialogue", place)):
                 if not _is_pair(turn):
                     found = f"turn {i + 1}: {shorten(turn)}"
                     raise mistake(place, found, "an utterance and its label")
-            labels = [_label(turn[1], i, place) for i, turn in enumerate(turns)]
+                labels.append(_label(turn[1], i, place))
             gold = Segmentation.from_labels(labels, "start") if labels else None
             units = [turn[0] for turn in turns]
             documents.append(Document.build(id, units, gold=gold, place=place))
@@ -170,15 +171,14 @@ class TiageTable(Format):
                 found = f"the line {shorten(line)!r}"
                 raise mistake(place, found, f"{index}, tab, utterance, tab, label")
             if row[0] == "0" or not dialogues:
-                id = f"{source.stem}/{len(dialogues) + 1}"
-                dialogues.append((replace(place, document=id), [], []))
+                dialogues.append((place, [], []))
             _, units, labels = dialogues[-1]
             labels.append(_label(row[2], len(units), place))
             units.append(row[1])
-        golds = [Segmentation.from_labels(labels, "start") for _, _, labels in dialogues]
+        golds = [Segmentation.from_labels(labels, "start") for *_, labels in dialogues]
         return [
-            Document.build(str(place.document), units, gold=gold, place=place)
-            for (place, units, _), gold in zip(dialogues, golds, strict=True)
+            Document.build(f"{source.stem}/{i + 1}", units, gold=golds[i], place=place)
+            for i, (place, units, _) in enumerate(dialogues)
         ]
 
 

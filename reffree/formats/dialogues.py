@@ -220,8 +220,7 @@ def _read_turns(dialogue: Record) -> Document:
     labels: list[list[str]] = []
     before: dict[str, object] = {}
     for turn in turns:
-        active: list[str] = []
-        changed: list[str] = []
+        active, changed = list[str](), list[str]()
         for frame in turn.objects("frames", "frame", optional=True):
             service = str(frame.get("service"))
             state = frame.get("state")

@@ -85,10 +85,8 @@ class Format:
 
     def read(self, source: Source) -> Found:
         """Read a file, or every file of a folder that has such an ending, as a document each."""
-        return [
-            self.read_document(file, replace(file.place(), document=id))
-            for id, file in source.members(self.folders, self.kinds)
-        ]
+        files = source.members(self.folders, self.kinds)
+        return [self.read_document(f, replace(f.place(), document=id)) for id, f in files]
 
     def read_document(self, file: Source, place: Place) -> Document:
         """Read a file that is one document, whose id is in the place."""
@@ -130,12 +128,9 @@ def _formats_in(module: str) -> list[type[Format]]:
     if module not in _modules():
         return []
     name = f"{__package__}.{module}"
-    return [
-        each
-        for each in vars(import_module(name)).values()
-        if isinstance(each, type) and issubclass(each, Format) and each.__module__ == name
-        if each.name
-    ]
+    classes = [each for each in vars(import_module(name)).values() if isinstance(each, type)]
+    own = [each for each in classes if issubclass(each, Format) and each.__module__ == name]
+    return [each for each in own if each.name]
 
 
 @cache

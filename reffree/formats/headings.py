@@ -298,9 +298,8 @@ class WikiSection(Format):
             begin, length = table.need("begin"), table.need("length")
             is_whole = type(begin) is int and type(length) is int
             if not is_whole or not end <= begin <= begin + length <= len(text):
-                found = (
-                    f"annotation {i + 1} with begin {shorten(begin)} and length {shorten(length)}"
-                )
+                found = f"annotation {i + 1} with begin {shorten(begin)} and "
+                found += f"length {shorten(length)}"
                 expected = (
                     f"characters from {end} to {len(text)}, since sections follow one another"
                 )

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 from reffree.data.corpus import GOLD, Corpus, Document
 from reffree.data.segmentation import Convention, Segmentation
@@ -55,11 +55,11 @@ class Jsonl(Format):
         for doc in corpus.documents:
             table = {
                 "id": doc.id,
-                "units": list(doc.units),
-                "gold": doc.gold and list(doc.gold.masses),
-                "systems": {name: list(value.masses) for name, value in doc.systems.items()},
-                "speakers": doc.speakers and list(doc.speakers),
-                GOLDS: {name: list(value.masses) for name, value in doc.golds.items()},
+                "units": doc.units,
+                "gold": doc.gold and doc.gold.masses,
+                "systems": {name: value.masses for name, value in doc.systems.items()},
+                "speakers": doc.speakers,
+                GOLDS: {name: value.masses for name, value in doc.golds.items()},
                 "meta": dict(doc.meta),
             }
             present = {key: value for key, value in table.items() if value not in (None, {})}
@@ -101,13 +101,12 @@ def document(
         expected = "a corpus, whose documents have 'units'"
         remedy = "give this file with --system NAME=FILE next to its corpus"
         raise mistake(place, "a segmentation without units", expected, remedy)
-    units = _units(table)
-    id = _id(table)
-    _refuse_unknown(table)
+    _check_keys(table)
     meta = None if table.get("meta") is None else table.need_object("meta")
     if meta and GOLDS in meta:
         expected = f"{GOLDS!r} beside 'gold', where its masses are checked"
         raise mistake(place, f"the key {GOLDS!r} inside 'meta'", expected, "move it out of 'meta'")
+    units = table["units"]
     n_units = len(units) if isinstance(units, list) else 0
 
     def read(value: object, name: str) -> Any:  # noqa: ANN401  (checked by the document)
@@ -118,7 +117,7 @@ def document(
         return {name: read(value, name) for name, value in given.items()}
 
     return Document.build(
-        id,
+        table["id"],
         units,
         gold=read(_gold(table), GOLD),
         golds=read_all(GOLDS),
@@ -152,32 +151,22 @@ def _size(table: Record) -> int:
     raise mistake(table.place, "a document without units and without masses", expected, remedy)
 
 
-def _units(table: Record) -> Any:  # noqa: ANN401  (checked by the document)
+def _check_keys(table: Record) -> None:
+    """Refuse a document without units or id, or with other keys, and say where those belong."""
+    others = {key: value for key, value in table.items() if key not in KEYS}
     remedy = None
-    for key, value in table.items():
-        if key in KEYS:
-            continue
+    for key, value in others.items():
         if isinstance(value, list) and all(isinstance(item, str) for item in value):
             remedy = f"rename {shorten(key)!r} to 'units'"
             break
         if isinstance(value, str):
             remedy = f"split {shorten(key)!r} into such a list and call it 'units'"
-    what = "the document's sentences or utterances as a list of strings"
-    return table.need("units", what, remedy)
-
-
-def _id(table: Record) -> str:
-    other = next((k for k, v in table.items() if k not in KEYS and isinstance(v, (str, int))), None)
-    remedy = None if other is None else f"add it, or rename {shorten(other)!r} to 'id'"
-    return cast(str, table.need("id", "the document's name", remedy))
-
-
-def _refuse_unknown(table: Record) -> None:
-    """Refuse a key that a document does not have, and say where it belongs."""
+    table.need("units", "the document's sentences or utterances as a list of strings", remedy)
+    names = [key for key, value in others.items() if isinstance(value, (str, int))]
+    remedy = f"add it, or rename {shorten(names[0])!r} to 'id'" if names else None
+    table.need("id", "the document's name", remedy)
     known = [key for key in KEYS if key not in _UNUSUAL or key in table]
-    for key, value in table.items():
-        if key in KEYS:
-            continue
+    for key, value in others.items():
         near = nearest(key, [other for other in known if other not in table])
         remedy = "move it into 'meta'"
         if near is not None:

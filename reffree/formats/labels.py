@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
-from reffree.data.corpus import GOLD, TIMES, Document, is_name
+from reffree.data.corpus import GOLD, TIMES, Document, Segments, is_name
 from reffree.data.segmentation import Convention, Segmentation
 from reffree.formats.source import Used
 from reffree.util.errors import Place, counted, located, mistake, shorten
@@ -39,15 +39,11 @@ def timed_document(
     units: Sequence[TimedUnit], place: Place, gold: Segmentation | None = None
 ) -> Document:
     """Make a document that keeps its units' times; its id is in the place."""
-    speakers = [unit.speaker for unit in units]
-    return Document.build(
-        str(place.document),
-        [unit.text for unit in units],
-        gold=gold,
-        speakers=speakers if any(speakers) else None,
-        meta={TIMES: [[unit.start, max(unit.start, unit.end)] for unit in units]},
-        place=place,
-    )
+    texts, speakers = [unit.text for unit in units], [unit.speaker for unit in units]
+    given = speakers if any(speakers) else None
+    meta = {TIMES: [[unit.start, max(unit.start, unit.end)] for unit in units]}
+    id = str(place.document)
+    return Document.build(id, texts, gold=gold, speakers=given, meta=meta, place=place)
 
 
 class Starts(tuple[float, ...]):
@@ -65,12 +61,12 @@ class Label:
 
     document: str | None
     name: str
-    value: Segmentation | Sequence[int] | str | Starts | Mapping[str, object]
+    value: Segments | str | Starts | Mapping[str, object]
     place: Place
     convention: Convention | None = None
     coders_as: CodersAs = "systems"
 
-    def read(self, document: Document) -> Segmentation | Sequence[int]:
+    def read(self, document: Document) -> Segments:
         """Return masses as they are, and anything else as a segmentation of the document."""
         if isinstance(self.value, Starts):
             if document.times is None:
@@ -93,7 +89,7 @@ class Label:
 
 def segmentation_of(
     value: object, n_units: int, convention: Convention | None, place: Place
-) -> Segmentation | Sequence[int]:
+) -> Segments:
     """Read ``{"boundaries": …}`` and ``{"labels": …}``; masses stay, to be checked elsewhere."""
     if not isinstance(value, dict):
         return cast(Sequence[int], value)
@@ -110,11 +106,8 @@ def segmentation_of(
             return from_unit_labels(given, n_units, convention)
         for each in given:
             if type(each) is not int:
-                found, expected = (
-                    f"the boundary {shorten(repr(each))}",
-                    "the number of units before it",
-                )
-                raise mistake(None, found, expected, "write whole numbers")
+                found = f"the boundary {shorten(repr(each))}"
+                raise mistake(None, found, "the number of units before it", "write whole numbers")
         return Segmentation.from_boundaries(given, n_units)
 
 
@@ -203,10 +196,7 @@ def numbered(labels: Sequence[Label], ids: Sequence[str] | None = None) -> list[
         remedy = "add the missing ones, or write id, tab, string on every line"
         raise mistake(place, found, "one for every document, in the same order", remedy)
     names = iter(ids)
-    return [
-        label if label.document is not None else replace(label, document=next(names))
-        for label in labels
-    ]
+    return [x if x.document is not None else replace(x, document=next(names)) for x in labels]
 
 
 def attach(documents: Sequence[Document], labels: Sequence[Label]) -> list[Document]:

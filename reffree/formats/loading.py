@@ -24,8 +24,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from reffree.data.corpus import Corpus, Document
-from reffree.data.segmentation import Convention, Segmentation
+from reffree.data.corpus import Corpus, Document, Segments
+from reffree.data.segmentation import Convention
 from reffree.formats import jsonl
 from reffree.formats.format import Format, detect, parse_format, read, suggest_format
 from reffree.formats.labels import OTHER_FORMS, Label, Starts, attach, numbered, without_text
@@ -190,8 +190,10 @@ def _number_blocks(source: Source, ids: Sequence[str], format: Format) -> list[D
         )
         remedy += ", or write --format lines:documents=one" if len(ids) == 1 < len(blocks) else ""
         raise mistake(source.place(), found, expected, remedy)
-    named = zip(ids, blocks, strict=True)
-    return [replace(each, id=id, place=replace(each.place, document=id)) for id, each in named]
+    return [
+        Document.build(id, each.units, place=replace(each.place, document=None))
+        for id, each in zip(ids, blocks, strict=True)
+    ]
 
 
 def _folder_text(source: Source, ids: Sequence[str]) -> list[Document]:
@@ -242,7 +244,7 @@ def read_system(
     known = {document.id: document for document in corpus.documents}
     if chosen.name in _NAMED_BY_FILE and len(labels) == len(known) == 1:
         labels = [replace(labels[0], document=corpus.documents[0].id)]
-    segmentations: dict[str, Segmentation | Sequence[int]] = {}
+    segmentations: dict[str, Segments] = {}
     places: dict[str, Place] = {}
     for label in numbered(labels, list(known)):
         id = str(label.document)

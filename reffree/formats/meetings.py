@@ -150,22 +150,14 @@ def _segments(id: str, files: _Files, topic_of: dict[str, int]) -> Iterator[Time
             if words:
                 ids = [each.get(_ID, "") for each in (element, *words)]
                 topic = next((topic_of[id] for id in ids if id in topic_of), -1)
-                start = _seconds("start", element, words[0], "", place)
-                end = _seconds("end", element, words[-1], f"{start}", place)
+                times: list[float] = []
+                for which, word in (("start", words[0]), ("end", words[-1])):
+                    text = element.get(f"{which}time") or element.get(f"transcriber_{which}")
+                    text = text or word.get(f"{which}time") or "".join(map(str, times))
+                    what = f"the time {shorten(text)!r} of a segment"
+                    times.append(read_seconds(text, what, place, _SAME_VERSION))
                 speaker = element.get("participant") or channel
-                yield TimedUnit(_text(words), start, end, speaker, topic)
-
-
-def _seconds(
-    which: str,
-    segment: ElementTree.Element,
-    word: ElementTree.Element,
-    default: str,
-    place: Place,
-) -> float:
-    of_segment = segment.get(f"{which}time") or segment.get(f"transcriber_{which}")
-    text = of_segment or word.get(f"{which}time") or default
-    return read_seconds(text, f"the time {shorten(text)!r} of a segment", place, _SAME_VERSION)
+                yield TimedUnit(_text(words), times[0], times[1], speaker, topic)
 
 
 def _text(words: Sequence[ElementTree.Element]) -> str:

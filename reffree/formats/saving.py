@@ -77,9 +77,8 @@ def _format_of(target: Path) -> str:
     suffix = "" if is_folder(target) else target.suffix.lower()
     if suffix == ".jsonl":
         return "jsonl"
-    by_suffix = {
-        ending: each.name for each in formats().values() for ending in each.written_as or ()
-    }
+    known = formats().values()
+    by_suffix = {ending: each.name for each in known for ending in each.written_as or ()}
     if suffix in by_suffix:
         return by_suffix[suffix]
     names = "one of " + ", ".join(format_names(writable=True))

@@ -39,16 +39,13 @@ _GZIP = b"\x1f\x8b"
 _HEAD_BYTES = 4096
 _ITS_TEXT = f"put its text {INTO_JSONL}"
 _UNPACK = "unpack it first"
+_ZIP = "a zip file (.docx and .xlsx are such)"
 _GIVE_TEXT = "give a text file"
 _KINDS: tuple[tuple[bytes, str, str], ...] = (
     (b"%PDF-", "a PDF file", "give it as a .pdf file"),
     (b"{\\rtf", "an RTF file", _ITS_TEXT),
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Office file (.doc, .xls)", _ITS_TEXT),
-    (
-        b"PK\x03\x04",
-        "a zip file (.docx and .xlsx are such)",
-        "give it as a .docx file, or unpack it",
-    ),
+    (b"PK\x03\x04", _ZIP, "give it as a .docx file, or unpack it"),
     (b"PK\x05\x06", "an empty zip file", _GIVE_TEXT),
     (_GZIP, "a gzip file in a gzip file", "unpack it once first"),
     (b"\xfd7zXZ\0", "an xz file", _UNPACK),

@@ -77,9 +77,8 @@ def _cues(file: Source) -> list[TimedUnit]:
     pysubs2 = require("pysubs2", lambda name: missing)
     text = "\n\n".join(_blocks(lines, is_vtt=is_vtt))
     try:
-        cues = pysubs2.SSAFile.from_string(
-            text, format_="vtt" if is_vtt else "srt", keep_unknown_html_tags=True
-        )
+        kind = "vtt" if is_vtt else "srt"
+        cues = pysubs2.SSAFile.from_string(text, format_=kind, keep_unknown_html_tags=True)
     except (ValueError, IndexError, OverflowError, pysubs2.exceptions.Pysubs2Error) as error:
         found = f"subtitles that cannot be read ({shorten(str(error).splitlines()[0], 120)})"
         remedy = "save them again as one of the two"
@@ -94,9 +93,7 @@ def _cues(file: Source) -> list[TimedUnit]:
         before = shown or before
         start, end = cue.start / 1000, max(cue.start, cue.end) / 1000
         tags = [tag[1].split() for tag in _TAG.finditer(cue.plaintext)]  # such as <v Name>
-        voices = (
-            " ".join(name) for kind, *name in filter(None, tags) if kind.partition(".")[0] == "v"
-        )
+        voices = (" ".join(tag[1:]) for tag in tags if tag and tag[0].partition(".")[0] == "v")
         if new:
             units.append(TimedUnit(" ".join(new), start, end, next(filter(None, voices), "")))
         elif shown and units:
@@ -229,16 +226,12 @@ class Chapters(Format):
         """Read podcast chapters; those that no table of contents shows are left out."""
         place = source.place()
         chapters = Record(source.json, "the content", place).objects(CHAPTERS, "chapter")
-        starts = [
-            read_seconds(
-                start := chapter.need("startTime"),
-                f"the startTime {shorten(start)} of chapter {i + 1}",
-                place,
-                "write a number such as 94",
-            )
-            for i, chapter in enumerate(chapters)
-            if chapter.get("toc") is not False
-        ]
+        starts = []
+        for i, chapter in enumerate(chapters):
+            if chapter.get("toc") is not False:
+                start = chapter.need("startTime")
+                what = f"the startTime {shorten(start)} of chapter {i + 1}"
+                starts.append(read_seconds(start, what, place, "write a number such as 94"))
         return _label(starts, place)
 
 

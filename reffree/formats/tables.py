@@ -126,14 +126,11 @@ class Table(Format):
                 is_label = column == "label"
                 gold = from_unit_labels(given, len(given), self.convention) if is_label else None
                 gold = gold or Segmentation.from_segment_ids(given)
-        starts, ends = (
-            [
-                read_seconds(text, f"the time {shorten(text)!r}", at, "write a number such as 12.5")
-                for text, at in zip(cells.get(column, []), places, strict=False)
-                if "start" in filled
-            ]
-            for column in ("start", "end")
-        )
+        starts, ends = list[float](), list[float]()
+        for column, seconds in (("start", starts), ("end", ends)) if "start" in filled else ():
+            for text, at in zip(cells.get(column, []), places, strict=False):
+                what = f"the time {shorten(text)!r}"
+                seconds.append(read_seconds(text, what, at, "write a number such as 12.5"))
         times = zip(starts, ends or [*starts[1:], *starts[-1:]], strict=True)
         return Document.build(
             str(places[0].document),

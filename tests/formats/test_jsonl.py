@@ -108,8 +108,6 @@ L1 = "c.jsonl, line 1: found "
             "give this file with --system NAME=FILE next to its corpus",
         ),
         ('{"id": "m", "units": ["a", 5]}', AT + "unit 2 of 2 is 5 (int); expected a string; "),
-        ('{"id": "m", "units": []}', AT + "no units; expected at least one unit with text; "),
-        ('{"id": "m", "units": [" "]}', AT + "1 unit without any text; "),
         ('{"id": "m", "units": {"a": 1}}', AT + "dict as units; expected a list of strings; "),
         (with_field("gold", [3]), GOLD + "a segmentation that covers 3 units; expected 2, the num"),
         (with_field("gold", "01"), "c.jsonl, line 1, system 'gold', document 'm': found the seg"),

@@ -321,12 +321,11 @@ def test_agreement_needs_no_text():
     told = ("study", "agreement", name, "--format", "segeval:coders=golds", "-f", "json")
     with_text, without = invoke(*told, "--text", "c.jsonl"), invoke(*told)
     assert without.exit_code == 0
-    assert json.loads(without.output) == json.loads(with_text.output)
+    assert json.loads(without.stdout) == json.loads(with_text.stdout)
     rows = [{"id": id, "golds": golds} for id, golds in CODERS.items()]
     lines = write("s.jsonl", "\n".join(map(json.dumps, rows)))
-    assert json.loads(invoke("study", "agreement", lines, "-f", "json").output) == json.loads(
-        without.output
-    )
+    of_lines = invoke("study", "agreement", lines, "-f", "json")
+    assert json.loads(of_lines.stdout) == json.loads(without.stdout)
     assert invoke("score", lines).exit_code == 1
 
 

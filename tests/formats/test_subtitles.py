@@ -275,7 +275,7 @@ def test_times_are_shown_with_the_text():
     assert "    3  [1:00] A router fails." in explained.output
     drawn = invoke("boundaries", *args)
     assert "[1:00] A router fails." in drawn.output
-    shown = json.loads(invoke("boundaries", *args, "-f", "json").output)["texts"][0]
+    shown = json.loads(invoke("boundaries", *args, "-f", "json").stdout)["texts"][0]
     assert shown["clocks"] == ["0:01", "0:03", "1:00"]
     assert invoke("boundaries", *args, "-o", "b.html").exit_code == 0
     assert "[1:00] A router fails." in Path("b.html").read_text()

@@ -9,8 +9,8 @@ import pytest
 
 from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import Segmentation
-from reffree.formats import load, read_system, save
-from reffree.util.errors import InputError, UnknownNameError
+from reffree.formats import read_system, save
+from reffree.util.errors import UnknownNameError
 from tests.formats.conftest import write as write_file
 from tests.helpers import refusal
 
@@ -184,8 +184,3 @@ def test_a_corpus_line_names_its_own_system():
     line = {**FULL[0], "systems": {"s": [3, 1]}, "gold": [4]}
     name = write(json.dumps(line) + "\n" + '{"id": "b", "segmentation": [1, 2]}')
     assert read_system(name, "s", CORPUS).hypotheses["s"] == WANTED
-
-
-def test_system_files_are_no_corpus():
-    with pytest.raises(InputError, match="give this file with --system NAME=FILE"):
-        load(write(LINES))
