@@ -61,9 +61,6 @@ LIBRARY_CHUNKERS = [
 ]
 
 
-# Libraries
-
-
 @pytest.mark.parametrize("chunker", LIBRARY_CHUNKERS, ids=spelling_of)
 def test_libraries_cut_awkward_texts(chunker):
     for name, text in AWKWARD.items():
@@ -207,9 +204,6 @@ def test_a_missing_library_is_named_with_its_command(monkeypatch, module, packag
     assert f"{user} needs it" in said
 
 
-# Names
-
-
 def test_names_are_read_back():
     for chunker in LIBRARY_CHUNKERS:
         assert find_chunker(spelling_of(chunker)) == chunker
@@ -263,9 +257,6 @@ def test_wrong_names_get_a_sentence(spec, error, part):
     with pytest.raises(error) as caught:
         find_chunker(spec)
     assert part in str(caught.value)
-
-
-# Functions
 
 
 def test_functions_of_any_module(tmp_path, monkeypatch):

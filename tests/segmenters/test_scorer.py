@@ -111,9 +111,6 @@ def folder(checkpoint, tmp_path_factory):
     return path
 
 
-# Examples -------------------------------------------------------------------------------------
-
-
 @given(st.integers(1, 12), st.integers(1, 5))
 @examples(60)
 def test_windows_are_the_units_around_a_gap(n, window):
@@ -234,9 +231,6 @@ def seeded():
     return rng_for(QUICK.seed, "scorer", "held out")
 
 
-# The network ----------------------------------------------------------------------------------
-
-
 def features_obvious(x, gap, window):
     """What the docstring of `Head` says, one gap at a time."""
     unit = [v / np.linalg.norm(v) if np.linalg.norm(v) else v for v in x]
@@ -267,9 +261,6 @@ def test_the_rate_rises_and_falls():
     assert [share(i) for i in (0, 4, 9, 10, 55)] == [0.1, 0.5, 1.0, 1.0, 0.5]
     assert 0 < share(99) < 0.02
     assert [falling([1], 1, WARM_UP)(i) for i in (0, 1)] == [1.0, 0.0]
-
-
-# Calibration ----------------------------------------------------------------------------------
 
 
 labelled = st.lists(st.tuples(st.floats(-30, 30), st.booleans()), min_size=1, max_size=30)
@@ -312,9 +303,6 @@ def test_the_threshold_is_that_of_the_best_held_out_f1():
     assert find_threshold(np.array([0, 0, 0.9, 0.8, 0, 0.6, 0.55, 0]), gaps, min_gap=3) == 0.5
     nothing = gaps_of([Passage(0, np.arange(2), Segmentation((2,)))], 1)
     assert pooled_f1(select(np.zeros(1), nothing, 0.5, 1), nothing) == (1.0, 0)
-
-
-# Training -------------------------------------------------------------------------------------
 
 
 def test_topics_are_learnt(checkpoint, folder):
@@ -389,9 +377,6 @@ def gold_losses(told):
     return [e["log_loss"] for e in told.history if e["stage"] == "gold"]
 
 
-# The method -----------------------------------------------------------------------------------
-
-
 def test_scores_are_evidence_of_a_posterior(checkpoint, folder):
     evidence = f"scorer:{folder}"
     inputs = Inputs(CORPUS, embeddings=VECTORS)
@@ -426,9 +411,6 @@ def test_selection_is_apart_from_scoring(checkpoint, folder):
     steered = Scorer(path, rate=0.2, min_gap=1)(FRESH)
     share = sum(len(s) - 1 for s in steered) / sum(map(len, scores))
     assert share == pytest.approx(0.2, abs=0.06)
-
-
-# Fine-tuning ----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -535,9 +517,6 @@ def test_first_token_is_read_where_there_is_one(encoder):
     for reads_first, state in ((True, hidden[:, 0]), (False, hidden.mean(1))):
         network = PairClassifier(transformer, reads_first=reads_first)
         torch.testing.assert_close(network(tokens), network.projection(state).squeeze(1))
-
-
-# The command ----------------------------------------------------------------------------------
 
 
 @pytest.fixture
