@@ -46,18 +46,16 @@ def embed(texts):
 LIGHT = [kind for name, kind in CHUNKERS.items() if not name.startswith(("llamaindex", "docling"))]
 LIBRARY_CHUNKERS = [
     *(kind(chunk_size=size) for kind in LIGHT for size in (1, 20, 60)),
-    LangChainCharacter(chunk_size=20, separator="line"),
-    LangChainCharacter(chunk_size=20, separator="space"),
-    ChonkieToken(chunk_size=3, tokenizer="word"),
+    *(LangChainCharacter(chunk_size=20, separator=each) for each in ("line", "space")),
+    *(kind(chunk_size=3, tokenizer="word") for kind in (ChonkieToken, ChonkieRecursive)),
     ChonkieSentence(chunk_size=4, tokenizer="word"),
     ChonkieSentence(chunk_size=20, min_sentences_per_chunk=2, min_characters_per_sentence=1),
-    ChonkieRecursive(chunk_size=3, tokenizer="word"),
     ChonkieRecursive(chunk_size=9, min_characters_per_chunk=1),
     ChonkieSemantic(threshold=0.3, similarity_window=1, min_characters_per_sentence=1),
 ]
 LIBRARY_CHUNKERS = [
-    replace(chunker, embed=embed) if isinstance(chunker, ChonkieSemantic) else chunker
-    for chunker in LIBRARY_CHUNKERS
+    replace(each, embed=embed) if isinstance(each, ChonkieSemantic) else each
+    for each in LIBRARY_CHUNKERS
 ]
 
 

@@ -111,17 +111,6 @@ def folder(checkpoint, tmp_path_factory):
     return path
 
 
-@given(st.integers(1, 12), st.integers(1, 5))
-@examples(60)
-def test_windows_are_the_units_around_a_gap(n, window):
-    rows = np.arange(100, 100 + n)
-    found = windows_of(rows, window)
-    assert found.shape == (n - 1, 2 * window)
-    for gap, row in enumerate(found, start=1):
-        places = range(gap - window, gap + window)
-        assert row.tolist() == [100 + i if 0 <= i < n else ABSENT for i in places]
-
-
 @given(st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=4), min_size=2, max_size=6))
 @examples(60)
 def test_splices_join_segments_of_different_documents(golds):
@@ -217,7 +206,8 @@ def test_corpora_that_do_not_go_together_are_refused(given, message):
 
 def test_held_out_splices_need_more_than_a_greeting():
     golds = [(2, 3)] * 8
-    aside = {p.document for p in hold_out(passages_of(corpus_of(*golds)), 0.2, seeded())[1]}
+    rng = rng_for(QUICK.seed, "scorer", "held out")
+    aside = {p.document for p in hold_out(passages_of(corpus_of(*golds)), 0.2, rng)[1]}
     short = corpus_of(*[(1, 1) if i in aside else gold for i, gold in enumerate(golds)])
     with pytest.raises(InputError, match="fewer than two held-out documents with more than a gree"):
         examples_of(TrainingCorpora({"d": short}), QUICK)
@@ -225,10 +215,6 @@ def test_held_out_splices_need_more_than_a_greeting():
         "splices"
         not in examples_of(TrainingCorpora({"d": short}), replace(QUICK, splice_epochs=0)).held_out
     )
-
-
-def seeded():
-    return rng_for(QUICK.seed, "scorer", "held out")
 
 
 def features_obvious(x, gap, window):
