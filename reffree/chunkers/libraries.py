@@ -252,6 +252,7 @@ class Docling(Chunker):
     """
 
     __slots__ = ()
+    splitter: ClassVar[str]
     package: ClassVar[str | None] = "docling-slim"
     remark: ClassVar[str | None] = "reads the text as Markdown"
 
@@ -262,12 +263,12 @@ class Docling(Chunker):
         chunkers = library("docling_core.transforms.chunker", "docling-core", self.name, "docling")
         stream = models.DocumentStream(name="text.md", stream=BytesIO(text.encode()))
         read = converter.DocumentConverter(allowed_formats=[models.InputFormat.MD]).convert(stream)
-        found = self.chunker(chunkers).chunk(read.document)
+        found = getattr(chunkers, self.splitter)(**self.options()).chunk(read.document)
         return locate_items(text, [(tuple(each.meta.headings or ()), each.text) for each in found])
 
-    def chunker(self, chunkers: Any) -> Any:  # noqa: ANN401  (docling's own types)
-        """Make docling's chunker."""
-        raise NotImplementedError
+    def options(self) -> dict[str, Any]:
+        """Return what docling's chunker takes."""
+        return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,8 +285,8 @@ class DoclingHybrid(Docling):
     splitter: ClassVar[str] = "HybridChunker"
     sized_by: ClassVar[str | None] = "max_tokens"
 
-    def chunker(self, chunkers: Any) -> Any:  # noqa: ANN401
-        """Make docling's chunker, which counts as this one does."""
+    def options(self) -> dict[str, Any]:
+        """Return a tokenizer that counts as this one does, and whether peers are merged."""
         home = "docling_core.transforms.chunker.tokenizer.base"
         base = library(home, "docling-core", self.name, "docling")
         size, most = self.size, self.max_tokens
@@ -300,7 +301,7 @@ class DoclingHybrid(Docling):
             def get_tokenizer(self) -> Callable[[str], int]:
                 return size
 
-        return chunkers.HybridChunker(tokenizer=Counter(), merge_peers=self.merge_peers)
+        return {"tokenizer": Counter(), "merge_peers": self.merge_peers}
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +310,3 @@ class DoclingHierarchical(Docling):
 
     name: ClassVar[str] = "docling-hierarchical"
     splitter: ClassVar[str] = "HierarchicalChunker"
-
-    def chunker(self, chunkers: Any) -> Any:  # noqa: ANN401
-        """Make docling's chunker."""
-        return chunkers.HierarchicalChunker()

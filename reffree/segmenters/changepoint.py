@@ -94,9 +94,6 @@ def noise_penalty(eigenvalues: Floats, n_units: int) -> float:
     probability at most :math:`e^{-x}` if :math:`\max_s [s q + \frac12 \sum_d \log(1 - 2 s
     \lambda_d)] = x`. With :math:`x = \log n`, as in BIC, less than one of the gaps is expected to
     save as much.
-
-    MiniLM vectors of TIAGE, wiki50, Choi and QMSum: none on units in random order; in their own
-    order 13, 146, 1,801 and 129 boundaries, where gold has 311, 127, 1,800 and 179.
     """
     largest = float(eigenvalues.max())
     share = eigenvalues / largest

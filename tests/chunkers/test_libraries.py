@@ -46,22 +46,17 @@ def embed(texts):
 LIGHT = [kind for name, kind in CHUNKERS.items() if not name.startswith(("llamaindex", "docling"))]
 LIBRARY_CHUNKERS = [
     *(kind(chunk_size=size) for kind in LIGHT for size in (1, 20, 60)),
-    LangChainCharacter(chunk_size=20, separator="line"),
-    LangChainCharacter(chunk_size=20, separator="space"),
-    ChonkieToken(chunk_size=3, tokenizer="word"),
+    *(LangChainCharacter(chunk_size=20, separator=each) for each in ("line", "space")),
+    *(kind(chunk_size=3, tokenizer="word") for kind in (ChonkieToken, ChonkieRecursive)),
     ChonkieSentence(chunk_size=4, tokenizer="word"),
     ChonkieSentence(chunk_size=20, min_sentences_per_chunk=2, min_characters_per_sentence=1),
-    ChonkieRecursive(chunk_size=3, tokenizer="word"),
     ChonkieRecursive(chunk_size=9, min_characters_per_chunk=1),
     ChonkieSemantic(threshold=0.3, similarity_window=1, min_characters_per_sentence=1),
 ]
 LIBRARY_CHUNKERS = [
-    replace(chunker, embed=embed) if isinstance(chunker, ChonkieSemantic) else chunker
-    for chunker in LIBRARY_CHUNKERS
+    replace(each, embed=embed) if isinstance(each, ChonkieSemantic) else each
+    for each in LIBRARY_CHUNKERS
 ]
-
-
-# Libraries
 
 
 @pytest.mark.parametrize("chunker", LIBRARY_CHUNKERS, ids=spelling_of)
@@ -207,9 +202,6 @@ def test_a_missing_library_is_named_with_its_command(monkeypatch, module, packag
     assert f"{user} needs it" in said
 
 
-# Names
-
-
 def test_names_are_read_back():
     for chunker in LIBRARY_CHUNKERS:
         assert find_chunker(spelling_of(chunker)) == chunker
@@ -263,9 +255,6 @@ def test_wrong_names_get_a_sentence(spec, error, part):
     with pytest.raises(error) as caught:
         find_chunker(spec)
     assert part in str(caught.value)
-
-
-# Functions
 
 
 def test_functions_of_any_module(tmp_path, monkeypatch):

@@ -15,7 +15,6 @@ from reffree.chunkers.chunked import (
     measure_chunks,
     n_cut,
     parts_of,
-    percentile,
     with_characters,
 )
 from reffree.chunkers.libraries import (
@@ -59,9 +58,6 @@ The queen stays warm.
 """
 
 
-# Parts
-
-
 def parts(text):
     source = plain(text)
     return parts_of(text, source.blocks, source.units("en"))
@@ -77,12 +73,6 @@ def test_a_part_is_cut_that_no_chunk_holds(chunks, parts):
     wanted = [(a, a + n) for a, n in parts]
     expected = [p for p in wanted if not any(set(range(*p)) <= each for each in held)]
     assert n_cut(spans, wanted) == len(expected)
-
-
-@given(st.lists(st.integers(1, 50), min_size=1, max_size=40), st.sampled_from([50, 95]))
-def test_percentiles_are_sizes(sizes, percent):
-    found = percentile(sizes, percent)
-    assert found == np.percentile(sizes, percent, method="inverted_cdf")
 
 
 def test_sizes_of_all_texts_together():
@@ -105,9 +95,6 @@ def test_sizes_of_all_texts_together():
     assert (row["sentences"], row["sentences_cut"]) == (1, 0)
 
 
-# Equal sizes
-
-
 @pytest.mark.parametrize("spec", ["langchain-recursive", "chonkie-token", "chonkie-sentence"])
 def test_chunkers_of_equal_size(spec):
     rng = np.random.default_rng(0)
@@ -125,9 +112,6 @@ def test_no_size_to_choose():
     assert "mine:cut, which has no size to choose" in refusal(
         with_characters, function, [plain("a")], 9
     )
-
-
-# LlamaIndex and docling
 
 
 def test_items_are_found_by_their_words():

@@ -37,9 +37,6 @@ def test_abbreviations_are_those_of_the_language():
     assert len(unit_spans(text)) == 3
 
 
-# Chunks as strings and as spans
-
-
 @st.composite
 def cut_texts(draw):
     """A text, the spans it was cut at, and the pieces with their whitespace changed."""
@@ -136,9 +133,6 @@ def test_changed_chunks_are_named():
 )
 def test_what_is_neither_chunks_nor_spans_is_refused(returned, part):
     assert part in refusal(spans_of, "One. Two.", returned)
-
-
-# Snapping
 
 
 def snap_obvious(chunks, units):

@@ -24,8 +24,8 @@ from reffree.segmenters.trained.csm import (
     select_deep,
     share_in_order,
     train_csm,
+    triples_of,
 )
-from reffree.segmenters.trained.examples import triples_of
 from reffree.segmenters.trained.settings import CsmSettings
 from reffree.util.errors import EncoderError
 from tests.checkpoints import WORDS, save_checkpoint
@@ -33,8 +33,6 @@ from tests.helpers import keywords, topical_corpus
 from tests.oracles import reference_based
 from tests.oracles.training import coherence_boundaries, ranking
 from tests.properties import examples
-
-# Examples -------------------------------------------------------------------------------------
 
 
 @given(st.lists(st.integers(1, 7), min_size=2, max_size=6), st.integers(0, 99))
@@ -81,9 +79,6 @@ def test_loss_and_share_are_as_defined(scores, margin):
     assert share_in_order(table) == pytest.approx(share)
 
 
-# The rule -------------------------------------------------------------------------------------
-
-
 @given(
     st.lists(st.one_of(st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.floats(0, 1)), max_size=12),
     st.sampled_from([-2.0, -0.5, 0.0, 0.3, 1.0]),
@@ -110,9 +105,6 @@ def test_the_threshold_is_that_of_the_lowest_held_out_pk():
         means[alpha] = float(np.mean([reference_based.pk(m, (4, 5, 3)) for m in made]))
     lowest = min(means.values())
     assert means[best_alpha(depths, documents)] == pytest.approx(lowest)
-
-
-# Training -------------------------------------------------------------------------------------
 
 
 def chains(n, seed=0):
@@ -182,9 +174,6 @@ def test_depths_are_scores_of_gaps(folder):
         assert f.boundaries == tuple(coherence_boundaries(c.tolist(), -0.5))
     half = CoherenceScoring(str(folder), density=0.5)(inputs)
     assert [len(s) - 1 for s in half] == [math.floor(0.5 * len(d) + 0.5) for d in depths]
-
-
-# Fine-tuning, and a head that is there --------------------------------------------------------
 
 
 def worded(n, seed=0):

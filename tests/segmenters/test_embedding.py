@@ -68,9 +68,6 @@ def topics(rng, masses, d=16, spread=0.4):
     )
 
 
-# All of them ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", COUNTED)
 def test_gold_gives_the_number_of_boundaries(name):
     x = topics(np.random.default_rng(2), (6, 8, 10, 6))
@@ -93,9 +90,6 @@ def test_wrong_embeddings_are_refused(name):
             method(Inputs(corpus, 0, [x]))
     with pytest.raises(InputError, match="NaN or infinity in the vector of unit 1"):
         method(Inputs(corpus, 0, [np.full((3, 2), np.nan)]))
-
-
-# Depth ----------------------------------------------------------------------------------------
 
 
 def literal_depths(x, window):
@@ -143,9 +137,6 @@ def test_no_valley_no_boundary():
     identical = np.repeat(np.random.default_rng(5).normal(size=(1, 8)), 30, axis=0)
     for threshold in (-3.0, 0.5):
         assert run(Depth(threshold=threshold), identical).masses == (30,)
-
-
-# Change points --------------------------------------------------------------------------------
 
 
 def gram(x, kernel):
@@ -244,9 +235,6 @@ def test_long_documents_are_sampled(monkeypatch):
             patch.setattr(changepoint, "SAMPLED", 12)
             assert run(ChangePoint(kernel=kernel), x) == whole
         assert whole.masses == (30, 25, 40)
-
-
-# Maximisers -----------------------------------------------------------------------------------
 
 
 def loss_by_definition(x, metric):

@@ -72,9 +72,6 @@ def folder(labeller, tmp_path_factory):
     return path
 
 
-# Networks -------------------------------------------------------------------------------------
-
-
 @given(st.lists(st.integers(2, 7), min_size=1, max_size=4), st.integers(1, 2))
 @examples(15)
 @pytest.mark.parametrize("architecture", NETWORKS)
@@ -109,8 +106,6 @@ def test_vectors_are_read_by_their_direction():
         assert as_input(x).numpy() == pytest.approx(expected, abs=1e-6)
 
 
-# The threshold --------------------------------------------------------------------------------
-
 documents = st.lists(
     st.lists(st.tuples(st.integers(2, 9), st.booleans()), max_size=8), min_size=1, max_size=4
 )
@@ -143,9 +138,6 @@ def test_many_scores_give_thresholds_from_one_boundary_to_all():
     assert len(found) <= MOST_THRESHOLDS
     assert counts == sorted(counts)
     assert (counts[0], counts[-1]) == (1, 5_000)
-
-
-# Training -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("architecture", NETWORKS)
@@ -224,9 +216,6 @@ def test_held_out_documents_that_judge_nothing():
             assert figures == [None, None, 0.5]
             return
     pytest.fail("no seed holds out documents of one unit only")
-
-
-# Methods --------------------------------------------------------------------------------------
 
 
 def test_selection_is_apart_from_scoring(labeller, folder):

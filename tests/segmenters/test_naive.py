@@ -74,9 +74,6 @@ def equally_likely(outcomes, possible):
     return chisquare([seen[outcome] for outcome in possible]).pvalue > ALIKE
 
 
-# All of them ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "method", [Random(p=0.5), RandomKnown(), RandomUnknown(), OracleRandom()], ids=spelling_of
 )
@@ -95,9 +92,6 @@ def test_oracles_refuse_to_work_without_gold(method):
     corpus = Corpus((Document.build("a", ["x"], gold=(1,)), Document.build("b", ["x"])))
     with pytest.raises(InputError, match=f"document 'b': found no gold for {method.name}"):
         method(Inputs(corpus))
-
-
-# The regular ones -----------------------------------------------------------------------------
 
 
 def test_none_and_all():
@@ -150,9 +144,6 @@ def test_oracles_have_as_many_boundaries_as_gold(gold):
     inputs = Inputs(corpus_of(*gold))
     for method in (RandomKnown(), OracleRandom(), OraclePeriodic("document")):
         assert [*map(len, method(inputs))] == [*map(len, gold)]
-
-
-# The random ones ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", [RandomKnown(), OracleRandom()], ids=spelling_of)

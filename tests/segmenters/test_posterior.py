@@ -90,13 +90,6 @@ def test_documents_too_short_for_a_window_stay_whole(n):
     assert LeastExpectedPk()(inputs_of(["a"] * n, vectors)) == (Segmentation((n,)),)
 
 
-def test_a_corpus_of_short_documents_is_segmented_whole():
-    corpus = Corpus((Document.build("a", ["x"]), Document.build("b", ["x", "y", "z", "x"])))
-    made = segment(corpus, "posterior", embeddings=[np.eye(1, 4), np.eye(4)])
-    assert list(made.hypotheses) == ["posterior"]
-    assert made.hypotheses["posterior"][0] == Segmentation((1,))
-
-
 def test_no_other_system_scores_better():
     rng = np.random.default_rng(1)
     documents = [Document.build(f"d{i}", [f"{w}" for w in rng.choice(WORDS, 20)]) for i in range(3)]

@@ -111,20 +111,6 @@ def folder(checkpoint, tmp_path_factory):
     return path
 
 
-# Examples -------------------------------------------------------------------------------------
-
-
-@given(st.integers(1, 12), st.integers(1, 5))
-@examples(60)
-def test_windows_are_the_units_around_a_gap(n, window):
-    rows = np.arange(100, 100 + n)
-    found = windows_of(rows, window)
-    assert found.shape == (n - 1, 2 * window)
-    for gap, row in enumerate(found, start=1):
-        places = range(gap - window, gap + window)
-        assert row.tolist() == [100 + i if 0 <= i < n else ABSENT for i in places]
-
-
 @given(st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=4), min_size=2, max_size=6))
 @examples(60)
 def test_splices_join_segments_of_different_documents(golds):
@@ -220,7 +206,8 @@ def test_corpora_that_do_not_go_together_are_refused(given, message):
 
 def test_held_out_splices_need_more_than_a_greeting():
     golds = [(2, 3)] * 8
-    aside = {p.document for p in hold_out(passages_of(corpus_of(*golds)), 0.2, seeded())[1]}
+    rng = rng_for(QUICK.seed, "scorer", "held out")
+    aside = {p.document for p in hold_out(passages_of(corpus_of(*golds)), 0.2, rng)[1]}
     short = corpus_of(*[(1, 1) if i in aside else gold for i, gold in enumerate(golds)])
     with pytest.raises(InputError, match="fewer than two held-out documents with more than a gree"):
         examples_of(TrainingCorpora({"d": short}), QUICK)
@@ -228,13 +215,6 @@ def test_held_out_splices_need_more_than_a_greeting():
         "splices"
         not in examples_of(TrainingCorpora({"d": short}), replace(QUICK, splice_epochs=0)).held_out
     )
-
-
-def seeded():
-    return rng_for(QUICK.seed, "scorer", "held out")
-
-
-# The network ----------------------------------------------------------------------------------
 
 
 def features_obvious(x, gap, window):
@@ -267,9 +247,6 @@ def test_the_rate_rises_and_falls():
     assert [share(i) for i in (0, 4, 9, 10, 55)] == [0.1, 0.5, 1.0, 1.0, 0.5]
     assert 0 < share(99) < 0.02
     assert [falling([1], 1, WARM_UP)(i) for i in (0, 1)] == [1.0, 0.0]
-
-
-# Calibration ----------------------------------------------------------------------------------
 
 
 labelled = st.lists(st.tuples(st.floats(-30, 30), st.booleans()), min_size=1, max_size=30)
@@ -312,9 +289,6 @@ def test_the_threshold_is_that_of_the_best_held_out_f1():
     assert find_threshold(np.array([0, 0, 0.9, 0.8, 0, 0.6, 0.55, 0]), gaps, min_gap=3) == 0.5
     nothing = gaps_of([Passage(0, np.arange(2), Segmentation((2,)))], 1)
     assert pooled_f1(select(np.zeros(1), nothing, 0.5, 1), nothing) == (1.0, 0)
-
-
-# Training -------------------------------------------------------------------------------------
 
 
 def test_topics_are_learnt(checkpoint, folder):
@@ -389,9 +363,6 @@ def gold_losses(told):
     return [e["log_loss"] for e in told.history if e["stage"] == "gold"]
 
 
-# The method -----------------------------------------------------------------------------------
-
-
 def test_scores_are_evidence_of_a_posterior(checkpoint, folder):
     evidence = f"scorer:{folder}"
     inputs = Inputs(CORPUS, embeddings=VECTORS)
@@ -426,9 +397,6 @@ def test_selection_is_apart_from_scoring(checkpoint, folder):
     steered = Scorer(path, rate=0.2, min_gap=1)(FRESH)
     share = sum(len(s) - 1 for s in steered) / sum(map(len, scores))
     assert share == pytest.approx(0.2, abs=0.06)
-
-
-# Fine-tuning ----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -535,9 +503,6 @@ def test_first_token_is_read_where_there_is_one(encoder):
     for reads_first, state in ((True, hidden[:, 0]), (False, hidden.mean(1))):
         network = PairClassifier(transformer, reads_first=reads_first)
         torch.testing.assert_close(network(tokens), network.projection(state).squeeze(1))
-
-
-# The command ----------------------------------------------------------------------------------
 
 
 @pytest.fixture

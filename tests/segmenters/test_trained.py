@@ -80,9 +80,6 @@ def encodes_nothing(monkeypatch):
     monkeypatch.setattr("reffree.encoders.embed.encode_corpus", encode)
 
 
-# One declaration ------------------------------------------------------------------------------
-
-
 @every_kind
 def test_functions_commands_and_settings_have_the_same_options(kind):
     declared = {option.name: option.default for option in options_of(FUNCTIONS[kind])}
@@ -98,9 +95,6 @@ def test_functions_commands_and_settings_have_the_same_options(kind):
     assert {option.name: option.default for option in read.options} == declared
     flags = [param for param in command.load(kind).params if param.param_type_name == "option"]
     assert len(flags) <= 20
-
-
-# Folders --------------------------------------------------------------------------------------
 
 
 @every_kind
@@ -251,9 +245,6 @@ def test_awkward_documents_can_be_trained_on(kind):
     assert np.isfinite(np.concatenate(found)).all()
 
 
-# The encoder ----------------------------------------------------------------------------------
-
-
 @every_kind
 def test_another_encoder_is_refused(kind, networks, tmp_path, encodes_nothing):
     spec = replace(networks[kind].description.encoder, name="mini", max_length=384)
@@ -332,9 +323,6 @@ def test_segment_and_score_take_the_encoder_of_a_folder(minilm_folder):
     assert [len(each) for each in expected] == [len(d.units) - 1 for d in CORPUS]
     with pytest.raises(EncoderError, match="context 0 instead of 1"):
         segment(CORPUS, text, encoder="minilm:max_length=32", drop=["repeats"], offline=True)
-
-
-# Training -------------------------------------------------------------------------------------
 
 
 class Stop:
@@ -469,9 +457,6 @@ def test_a_path_is_needed(text):
         OptionError, match=f"found no path in '{text}'; expected the folder of a tr"
     ):
         parse_segmenter(text)
-
-
-# The command ----------------------------------------------------------------------------------
 
 
 @every_kind

@@ -124,9 +124,6 @@ def on_meta(batch):
     return send(batch, META)
 
 
-# Precision ------------------------------------------------------------------------------------
-
-
 def test_weights_and_figures_are_float32_whatever_the_precision():
     settings = replace(QUICK, mixed_precision="bf16")
     given = {"embeddings": {"corpus": VECTORS}, "device": "cpu"}
@@ -152,9 +149,6 @@ def _windows(made):
     model = HeadOnVectors(made.network, VECTORS[:1])
     window = made.description.settings.window
     return model.gather(torch.from_numpy(windows_of(np.arange(model.n_units), window)))
-
-
-# Where trained networks run -------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -195,9 +189,6 @@ def test_evidence_is_scored_on_the_device_asked_for(folders, asked, monkeypatch)
     metric = f"expected_pk:evidence=scorer:{folders / 'scorer'}"
     reffree.score(CORPUS, metrics=[metric], embeddings=VECTORS, device="cuda:7")
     assert set(asked) == {"cuda:7"}
-
-
-# Other processes ------------------------------------------------------------------------------
 
 
 def test_readers_of_texts_can_be_sent_to_other_processes():
@@ -241,9 +232,6 @@ def test_processes_of_a_launcher_train_one_network(tmp_path):
     assert one.description.counts == alone.description.counts
     losses = [made.description.history[0]["training_loss"] for made in (one, alone)]
     assert losses[0] == pytest.approx(losses[1], rel=0.5)
-
-
-# A card ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.gpu

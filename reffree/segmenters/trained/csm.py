@@ -23,7 +23,7 @@ from typing import Annotated, Any, ClassVar, Literal, Unpack
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import Segmentation
@@ -34,19 +34,9 @@ from reffree.metrics.gold.windows import Pk
 from reffree.segmenters.base import GapScorer, Inputs, rises
 from reffree.segmenters.selection import Candidates, Rule, select_above
 from reffree.segmenters.trained.base import GapNetwork, Start, TrainedMethod, take_part
-from reffree.segmenters.trained.examples import (
-    NEXT,
-    OTHER,
-    SAME,
-    Passage,
-    hold_out,
-    triples_of,
-    windows_of,
-)
+from reffree.segmenters.trained.examples import Passage, hold_out, windows_of
 from reffree.segmenters.trained.gap_networks import (
-    CoherenceClassifier,
     GapModel,
-    NextSentence,
     PairClassifier,
     PairOnTexts,
     document_logits,
@@ -68,11 +58,40 @@ LONGEST = 128
 
 ROUNDING = 1e-12
 
+NEXT, SAME, OTHER = range(3)
+"""Columns of a triple, after the unit itself."""
+
 ORDERS = ((NEXT, SAME), (NEXT, OTHER), (SAME, OTHER))
 """Which is to cohere better with the unit, by a margin."""
 
 ALPHAS = np.arange(-20, 20) / 10
 """Thresholds tried on held-out documents with gold, as in the paper's code."""
+
+
+class CoherenceClassifier(PairClassifier):
+    """A transformer over ``[CLS] unit [SEP] next [SEP]`` and two layers, as in the paper's code."""
+
+    def __init__(self, transformer: Any, *, reads_first: bool) -> None:  # noqa: ANN401
+        """Put layers with random weights on a transformer."""
+        super().__init__(transformer, reads_first=reads_first)
+        d = transformer.config.hidden_size
+        self.projection = nn.Sequential(
+            nn.Linear(d, d), nn.ReLU(), nn.Dropout(0.1), nn.Linear(d, 1)
+        )
+
+
+class NextSentence(PairClassifier):
+    """A model's own next-sentence head: its two logits as one, which has the same probability."""
+
+    def __init__(self, model: Any) -> None:  # noqa: ANN401
+        """Take the model as it is."""
+        nn.Module.__init__(self)
+        self.model = model
+
+    def forward(self, tokens: dict[str, Tensor]) -> Tensor:
+        """Logits of pairs of texts: the second follows the first."""
+        logits: Tensor = self.model(**tokens).logits  # (g, 2), the first for what follows
+        return logits[:, 0] - logits[:, 1]
 
 
 class CoherenceModel(GapNetwork[CsmSettings]):
@@ -169,9 +188,6 @@ def select_deep(
         return Segmentation((1,))
     cutoff = float(depths.mean() + alpha * depths.std())
     return select_above(depths, cutoff + ROUNDING, min_gap, candidates)
-
-
-# Training -------------------------------------------------------------------------------------
 
 
 @declared
@@ -308,6 +324,29 @@ def best_alpha(depths: Sequence[Floats], documents: Sequence[Document]) -> float
         if mean < best - 1e-12:
             best, at = mean, alpha
     return at
+
+
+def triples_of(documents: Sequence[Integers], rng: np.random.Generator) -> Integers:
+    """Draw a triple for every pair of neighbours: unit, next, same document, other; (t, 4).
+
+    Xing and Carenini (2021), §3.1. The paper keeps to pairs whose dialogue acts go together, and to
+    other dialogues with another topic; corpora here have neither label, so that all neighbours are
+    pairs, and any other document is another dialogue.
+
+    Documents are the rows of their units. The third is no neighbour of the unit, so that pairs
+    without such a one, in documents of up to three units, are left out; the fourth is any unit of
+    any other document, all documents alike.
+    """
+    found = []
+    for d, rows in enumerate(documents):
+        for i in range(len(rows) - 1):
+            apart = np.concatenate([rows[: max(0, i - 1)], rows[i + 2 :]])
+            if len(apart):
+                other = int(rng.integers(len(documents) - 1))
+                elsewhere = documents[other + (other >= d)]
+                same, far = (each[int(rng.integers(len(each)))] for each in (apart, elsewhere))
+                found.append([rows[i], rows[i + 1], same, far])
+    return np.array(found, dtype=np.int64).reshape(-1, 4)
 
 
 def pairs_of(triples: Integers) -> Integers:

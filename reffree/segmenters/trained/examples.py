@@ -296,32 +296,3 @@ def _segments(passage: Passage, trim: int = 0) -> list[Integers]:
     parts[0] = parts[0][trim:]
     parts[-1] = parts[-1][: len(parts[-1]) - trim]
     return [part for part in parts if len(part)]
-
-
-# Triples, for coherence -----------------------------------------------------------------------
-
-NEXT, SAME, OTHER = range(3)
-"""Columns of a triple, after the unit itself."""
-
-
-def triples_of(documents: Sequence[Integers], rng: np.random.Generator) -> Integers:
-    """Draw a triple for every pair of neighbours: unit, next, same document, other; (t, 4).
-
-    Xing and Carenini (2021), §3.1. The paper keeps to pairs whose dialogue acts go together, and to
-    other dialogues with another topic; corpora here have neither label, so that all neighbours are
-    pairs, and any other document is another dialogue.
-
-    Documents are the rows of their units. The third is no neighbour of the unit, so that pairs
-    without such a one, in documents of up to three units, are left out; the fourth is any unit of
-    any other document, all documents alike.
-    """
-    found = []
-    for d, rows in enumerate(documents):
-        for i in range(len(rows) - 1):
-            apart = np.concatenate([rows[: max(0, i - 1)], rows[i + 2 :]])
-            if len(apart):
-                other = int(rng.integers(len(documents) - 1))
-                elsewhere = documents[other + (other >= d)]
-                same, far = (each[int(rng.integers(len(each)))] for each in (apart, elsewhere))
-                found.append([rows[i], rows[i + 1], same, far])
-    return np.array(found, dtype=np.int64).reshape(-1, 4)

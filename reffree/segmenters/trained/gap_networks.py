@@ -156,32 +156,6 @@ class PairClassifier(nn.Module):
         return logits
 
 
-class CoherenceClassifier(PairClassifier):
-    """A transformer over ``[CLS] unit [SEP] next [SEP]`` and two layers, as in the paper's code."""
-
-    def __init__(self, transformer: Any, *, reads_first: bool) -> None:  # noqa: ANN401
-        """Put layers with random weights on a transformer."""
-        super().__init__(transformer, reads_first=reads_first)
-        d = transformer.config.hidden_size
-        self.projection = nn.Sequential(
-            nn.Linear(d, d), nn.ReLU(), nn.Dropout(0.1), nn.Linear(d, 1)
-        )
-
-
-class NextSentence(PairClassifier):
-    """A model's own next-sentence head: its two logits as one, which has the same probability."""
-
-    def __init__(self, model: Any) -> None:  # noqa: ANN401
-        """Take the model as it is."""
-        nn.Module.__init__(self)
-        self.model = model
-
-    def forward(self, tokens: dict[str, Tensor]) -> Tensor:
-        """Logits of pairs of texts: the second follows the first."""
-        logits: Tensor = self.model(**tokens).logits  # (g, 2), the first for what follows
-        return logits[:, 0] - logits[:, 1]
-
-
 @dataclass(frozen=True)
 class PairReader:
     """The texts of all units, read as pairs of windows; it can be sent to other processes."""
@@ -310,9 +284,6 @@ def widths(window: int) -> tuple[int, ...]:
 
 def _batches(windows: Integers, size: int) -> list[Integers]:
     return [windows[i : i + size] for i in range(0, len(windows), size)]
-
-
-# Transformers and their tokenizers, from files; no code of theirs is run ----------------------
 
 
 def load_transformer(folder: ModelFolder, *, tells_next: bool = False) -> tuple[Any, Any]:

@@ -198,9 +198,6 @@ def _part(corpus: Corpus, documents: Integers) -> Corpus:
     return Corpus(tuple(corpus.documents[d] for d in documents))
 
 
-# Training -------------------------------------------------------------------------------------
-
-
 @declared
 def train_segmenter(
     corpora: Corpus | Mapping[str, Corpus],
@@ -364,9 +361,6 @@ def _epochs(
         draws=torch.Generator().manual_seed(settings.seed),
         patience=settings.patience,
     )
-
-
-# The threshold --------------------------------------------------------------------------------
 
 
 def candidate_thresholds(scores: Sequence[Floats]) -> Floats:

@@ -91,12 +91,8 @@ class SheikhBiLstm(nn.Module):
         order = send(torch.where(places < ends, ends - 1 - places, places), units.device)  # (b, n)
         before = self.before(x)[0]  # padding comes last, so no unit has read any
         after = _reordered(self.after(_reordered(x, order))[0], order)
-        return self.compare(before[:, :-1], after[:, 1:])
-
-    def compare(self, before: Tensor, after: Tensor) -> Tensor:
-        """Hold states of either side of gaps (…, h) against each other."""
-        a = self.project_before(self.drop(before))
-        b = self.project_after(self.drop(after))
+        a = self.project_before(self.drop(before[:, :-1]))
+        b = self.project_after(self.drop(after[:, 1:]))
         logits: Tensor = (a * b).sum(-1)
         return logits
 

@@ -128,9 +128,6 @@ def check_scorer(folder: str | Path, encoder: EncoderSpec | None) -> None:
     TrainedScorer.load(folder).description.check_encoder(encoder)
 
 
-# Training -------------------------------------------------------------------------------------
-
-
 @declared
 def train_scorer(
     corpora: Corpus | Mapping[str, Corpus],
