@@ -123,12 +123,9 @@ class MedianOverDocuments:
 class PooledOverDocuments:
     r"""System score :math:`f(\sum_d c_d)` of counts summed over documents.
 
-    Args:
-        values: losses (systems, documents), NaN where undefined: what one document alone scores.
-        counts: (documents, systems, c), 0 where a document does not take part, as in
-            `reffree.evaluate.scores.Scores`.
-        value: counts (…, c) to losses (…,), NaN where undefined.
-        takes_part: (documents,) which documents are part of the sums.
+    ``values`` are losses (systems, documents) of single documents, NaN where undefined, ``counts``
+    (documents, systems, c), 0 where a document does not take part, and ``value`` makes losses (…,)
+    of counts (…, c); ``takes_part`` (documents,) says which documents are part of the sums.
     """
 
     def __init__(

@@ -115,17 +115,14 @@ def register_metric(
     """
     is_taken = name in RESERVED or (name in METRICS and name not in _CODES)
     if not isinstance(name, str) or not NAME.fullmatch(name) or is_taken:
-        raise OptionError(
-            f"the metric name {shorten(repr(name))}" + (", which is taken" if is_taken else ""),
-            expected="lower-case letters, digits and _ that no metric of reffree is called",
-            remedy="choose another name",
-        )
+        found = f"the metric name {shorten(repr(name))}" + (", which is taken" if is_taken else "")
+        expected = "lower-case letters, digits and _ that no metric of reffree is called"
+        raise OptionError(found, expected=expected, remedy="choose another name")
     if not callable(score):
-        raise OptionError(
-            f"{type(score).__name__} as the metric {name!r}",
-            expected="a function of a segment's vectors and those of its neighbours",
-            remedy="write def score(segment, before, after): return …",
-        )
+        found = f"{type(score).__name__} as the metric {name!r}"
+        expected = "a function of a segment's vectors and those of its neighbours"
+        remedy = "write def score(segment, before, after): return …"
+        raise OptionError(found, expected=expected, remedy=remedy)
     direction: Direction
     slope, direction = (-1.0, "higher") if higher_is_better else (1.0, "lower")
     own: dict[str, Any] = {

@@ -10,13 +10,10 @@ weighted       ``(w_i + w_j) a_ij``
 product        ``w_i w_j a_ij``
 =============  ==================================================================
 
-and of the lengths themselves. As for the compiled loop, there are two kinds of look-ups, rows of
-edges ``c`` by columns of units ``i``: the signed sum over the units from ``i`` outwards to the
-edge, and the sum over all pairs of the units ``c … i``. Both add terms that are not negative: no
-dispersion is the small difference of two large numbers. Distances are measured difference by
-difference, in float64: dot products would cancel where vectors are near. Units that agree to within
-the rounding of their own type are identical, at distance exactly 0: the same sentence encoded in
-two batches says nothing about a boundary.
+and of the lengths themselves, by the two kinds of look-ups of `fast.tables`. Distances are measured
+difference by difference, in float64: dot products would cancel where vectors are near. Units that
+agree to within the rounding of their own type are identical, at distance exactly 0: the same
+sentence encoded in two batches says nothing about a boundary.
 
 Letters, here and in the whole room: ``b`` documents, ``h`` hypotheses, ``n`` units (padded),
 ``s`` segments (padded), ``d`` dimensions.
@@ -60,7 +57,6 @@ SEGMENT_BYTES = 288
 
 LEAST_MEMORY = 1 << 20
 """Bytes below which a device whose memory is full is given up."""
-
 
 UnitSpan = Literal["own", "previous", "next"]
 """Segments a unit is held against: its own and those beside it."""

@@ -23,11 +23,9 @@ Unsegmented = Literal["neutral", "skip", "worst"]
 def check_unsegmented(unsegmented: str) -> None:
     """Refuse a policy for documents without a boundary that does not exist."""
     if unsegmented not in get_args(Unsegmented):
-        raise OptionError(
-            f"the policy {unsegmented!r} for documents without a boundary",
-            expected=" or ".join(get_args(Unsegmented)),
-            remedy="leave it out for neutral",
-        )
+        found = f"the policy {unsegmented!r} for documents without a boundary"
+        expected = " or ".join(get_args(Unsegmented))
+        raise OptionError(found, expected=expected, remedy="leave it out for neutral")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +58,7 @@ Rule = Literal["released", "paper"]
 UNUSUAL = {"shown": "unusual"}
 """Of an option that a signature shows where it is not the default."""
 
-OF_SEGMENTS = "mean(segments)>mean(documents)"
-OF_DOCUMENTS = "mean(documents)"
+OF_SEGMENTS, OF_DOCUMENTS = "mean(segments)>mean(documents)", "mean(documents)"
 """How segments become a document's score, and documents a corpus's."""
 
 

@@ -79,17 +79,10 @@ def align(
 
     Every segment, the source, is aligned to the overlapping segment of the other side, the target,
     that it is closest to; of equally close ones to that of the higher Jaccard index, then to the
-    leftmost. With the defaults the mean weight of the edges is `Alignment`.
+    leftmost. With the defaults the mean weight of the edges, from left to right, is `Alignment`.
 
-    Args:
-        hypothesis: Masses.
-        reference: Masses of the same units.
-        closeness: How close a source is to a target.
-        weight: How well a source matches a target. An edge that both its segments ask for is one
-            edge, with the mean of its weights in both directions.
-
-    Returns:
-        The edges from left to right.
+    ``closeness`` says how close a source is to a target, ``weight`` how well it matches: an edge
+    that both its segments ask for is one edge, with the mean of its weights in both directions.
 
     >>> for edge in align([5, 5], [2, 3, 5]):
     ...     print(edge.hypothesis, edge.reference, edge.from_hypothesis, edge.from_reference)

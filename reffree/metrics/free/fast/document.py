@@ -2,9 +2,9 @@
 
 With a document's `tables` a hypothesis costs a few look-ups per unit, whatever the embedding size,
 and hypotheses are shared out over threads. Where the tables do not fit into memory, hypotheses are
-scored in groups that do (`sweep`). A score depends on the document's vectors and the hypothesis
-alone, to the last bit. The definitions are those of the torch modules, which score on other
-devices; tests hold the two together.
+scored in groups that do. A score depends on the document's vectors and the hypothesis alone, to the
+last bit. The definitions are those of `published`, whose torch code scores on other devices; tests
+hold the two together.
 """
 
 # Compiled functions take their types from their arguments.
@@ -20,13 +20,14 @@ import numpy as np
 
 from reffree.data.masses import Masses, distinct_rows
 from reffree.metrics.free.fast.distances import VECTORISED, U, Vectors, give_back
-from reffree.metrics.free.fast.sweep import fitting_groups, sweep_tables
 from reffree.metrics.free.fast.tables import (
     TableBand,
     Tables,
     band_of,
     build_tables,
     disperse,
+    fitting_groups,
+    sweep_tables,
     table_bytes,
 )
 from reffree.metrics.free.inputs import Given, check_finite, check_matrix
@@ -101,9 +102,9 @@ class CompiledDocument:
                 found = self.score(distinct, threads, keep_segments=keep_segments, rule=rule)
             else:
                 found = self._score_groups(distinct, memory(), threads, keep_segments, rule)
-            done.append(
-                found if distinct is masses else CompiledScores._make(x[place] for x in found)
-            )
+            if distinct is not masses:
+                found = CompiledScores._make(x[place] for x in found)
+            done.append(found)
             progress(len(masses))
         return joined(done)
 

@@ -203,9 +203,8 @@ def weight_for(table, segments, log_weight, sums, shares):
     would leave the bracket or does not halve its steps: two numbers of segments may be so much
     likelier than those between them that it would jump back and forth.
 
-    Returns:
-        The weight, the log of the sum over all segmentations, mean and variance of the number of
-        segments. ``sums`` are filled as by `forward`; ``shares`` is room of the table's shape.
+    Returns the weight, the log of the sum over all segmentations, mean and variance of the number
+    of segments. ``sums`` are filled as by `forward`; ``shares`` is room of the table's shape.
     """
     m = len(table)
     low, high = -np.inf, np.inf
@@ -246,21 +245,13 @@ def weight_for(table, segments, log_weight, sums, shares):
 
 @njit(cache=True, fastmath=REORDERED)
 def segment_sums(table, log_lengths, log_weight, sums, lags):
-    """Sum over segments what they are likely to be.
+    """Sum over segments what they are likely to be: (m,), (lags, m) and a number.
 
     From the last step back: a boundary there has a probability, and so has each segment that ends
-    with it, and the boundary before that.
-
-    Args:
-        table: what segments weigh.
-        log_lengths: (m,) what they weigh without evidence.
-        log_weight: of a segment, as of `forward`.
-        sums: those of `forward`.
-        lags: distances in steps.
-
-    Returns:
-        The probability of a boundary after each step, that of steps ``lag`` apart sharing a
-        segment, (lags, m) by the first of the two, and the expected sum of the evidence.
+    with it, and the boundary before that. Returns the probability of a boundary after each step,
+    that of steps ``lag`` apart sharing a segment, by the first of the two, and the expected sum of
+    the evidence: of ``table``, what segments weigh, over ``log_lengths`` (m,), what they weigh
+    without. ``log_weight`` and ``sums`` are those of `forward`.
     """
     m = len(table)
     reached = np.zeros(m + 1)
@@ -319,14 +310,10 @@ def draw_ends(shares, uniform):
 
 @njit(cache=True)
 def expected_disagreement(masses, sums, windows, weights):
-    """Expected Pk of hypotheses.
+    """Expected Pk of hypotheses, (h, s) masses padded with zeros.
 
-    Args:
-        masses: (h, s), padded with zeros.
-        sums: (nodes, n + 1) running sums of ``1 - 2q`` over the windows of each node, and
-            in the last place of each row the mean of ``q``.
-        windows: (nodes,) sizes.
-        weights: (nodes,) that sum to 1.
+    ``sums`` (nodes, n + 1) are running sums of ``1 - 2q`` over the windows of each node, in the
+    last place of each row the mean of ``q``; ``windows`` (nodes,) sizes; ``weights`` sum to 1.
     """
     n = sums.shape[1] - 2
     scores = np.zeros(len(masses))
@@ -355,12 +342,8 @@ def inside_over_orders(lengths, points, weights, sums, k):
     others, a polynomial in u, which Gauss's rule sums exactly. Points up to 1/2 are enough: beyond
     it the order is reversed. There one factor of the product can be divided out without loss.
 
-    Args:
-        lengths: (s,) of the segments.
-        points: (q,) of Gauss's rule on 0 … 1, those up to 1/2.
-        weights: (q,) of the rule; half of it for a point at 1/2.
-        sums: (n - k + 1,) the running sum of what a window costs, as of `least_of_counts`.
-        k: the size of windows.
+    ``points`` and ``weights`` (q,) are Gauss's rule on 0 … 1, up to 1/2 (a point there counts half)
+    and ``sums`` (n - k + 1,) the running sum of what a window costs, as of `least_of_counts`.
     """
     n = lengths.sum()
     distinct = np.unique(lengths)

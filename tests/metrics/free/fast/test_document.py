@@ -15,8 +15,7 @@ from reffree.metrics.free.fast import distances as workspace
 from reffree.metrics.free.fast import document as compiled
 from reffree.metrics.free.fast.distances import give_back, take
 from reffree.metrics.free.fast.document import CompiledDocument
-from reffree.metrics.free.fast.sweep import Rows, sweep_tables
-from reffree.metrics.free.fast.tables import TableBand, build_tables
+from reffree.metrics.free.fast.tables import Rows, TableBand, build_tables, sweep_tables
 from reffree.metrics.registry import COMPILED, parse_metrics
 from reffree.util.errors import InputError
 from reffree.util.parallel import in_threads
