@@ -66,12 +66,9 @@ def plain(value: object) -> Any:  # noqa: ANN401  (what JSON knows)
         return {key: plain(each) for key, each in value.items()}
     if isinstance(value, Sequence):
         return [plain(each) for each in value]
-    number = float(value)  # type: ignore[arg-type]
-    if math.isnan(number):
-        return None
     if isinstance(value, Integral):
         return int(value)
-    return rounded(number)
+    return plain(float(value))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)
