@@ -33,7 +33,7 @@ def render(
         format: how to write it.
         table: the one to write alone; of CSV else the first that holds data.
         color: whether the terminal wants colours.
-        width: columns of the terminal; None for files and pipes, where nothing is folded.
+        width: of the terminal; None for files and pipes, where nothing is folded.
     """
     if isinstance(result, ScoreTable):
         if format == "json":
