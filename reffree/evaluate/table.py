@@ -10,15 +10,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from reffree.evaluate.result import DECIMALS as DECIMALS
-from reffree.evaluate.result import (
-    DocumentText,
-    Field,
-    Result,
-    Table,
-    columns,
-    format_value,
-    plain,
-)
+from reffree.evaluate.result import DocumentText, Field, Result, Table, columns, format_value, plain
 from reffree.evaluate.result import rounded as rounded
 from reffree.metrics.names import WITHOUT_SEARCH
 from reffree.util.errors import InputError, check_documents, counted, listed_briefly

@@ -111,9 +111,7 @@ def test_different_documents_are_not_ranked():
     corpus, vectors = topical_corpus([[6] * 4] * 6, has_gold=False, mine=good)
     whole = {document.id: [24] if i else [12, 12] for i, document in enumerate(corpus.documents)}
     table = reffree.score(
-        *(corpus.with_system("whole", whole),),
-        metrics=["segrefree"],
-        embeddings=vectors,
+        *(corpus.with_system("whole", whole),), metrics=["segrefree"], embeddings=vectors
     )
     sentence = "segrefree cannot rank these systems: they were scored on different documents."
     assert table.verdict == (sentence,)

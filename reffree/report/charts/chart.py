@@ -23,10 +23,7 @@ PALETTE = (
 MARKS: dict[str, tuple[Any, Sequence[Any]]] = {
     "colour": (alt.Color, PALETTE),
     "dash": (alt.StrokeDash, ([1, 0], [6, 3], [2, 2], [9, 3, 2, 3], [4, 1], [2, 4])),
-    "shape": (
-        alt.Shape,
-        ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down"),
-    ),
+    "shape": (alt.Shape, ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")),
 }
 """What tells names apart: never colour alone."""
 
