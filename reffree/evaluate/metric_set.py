@@ -16,13 +16,7 @@ from reffree.encoders.options import EncoderOptions
 from reffree.evaluate.corpus_counts import CorpusCounts
 from reffree.metrics.free.result import FreeMetric
 from reffree.metrics.gold.metric import GoldMetric, Golds
-from reffree.metrics.registry import (
-    DEFAULT,
-    FREE_METRICS,
-    GOLD_DEFAULT,
-    GOLD_METRICS,
-    parse_metric,
-)
+from reffree.metrics.registry import DEFAULT, FREE_METRICS, GOLD_DEFAULT, GOLD_METRICS, parse_metric
 from reffree.util.errors import InputError
 from reffree.util.naming import spelling_of
 

@@ -44,9 +44,8 @@ def draw_null(
 ) -> tuple[Floats, DocumentTests]:
     """Draw arrangements of every hypothesis of some documents, score them and compare.
 
-    Returns:
-        Sums over documents of weight × score, and of weights: (2, systems, metrics, draws), to be
-        added to those of other documents; and the test of every document.
+    Returned are sums over documents of weight × score, and of weights, (2, systems, metrics,
+    draws), and the test of every document.
     """
     from reffree.metrics.free.engine import score_documents
 

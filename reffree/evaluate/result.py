@@ -66,12 +66,9 @@ def plain(value: object) -> Any:  # noqa: ANN401  (what JSON knows)
         return {key: plain(each) for key, each in value.items()}
     if isinstance(value, Sequence):
         return [plain(each) for each in value]
-    number = float(value)  # type: ignore[arg-type]
-    if math.isnan(number):
-        return None
     if isinstance(value, Integral):
         return int(value)
-    return rounded(number)
+    return plain(float(value))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +76,7 @@ class Field:
     """One column of a table: how it is called, what its values are, how they are shown.
 
     Attributes:
-        name: by which programs know it.
         label: by which people know it; a column without one is data only, and not shown.
-        kind: what its values are.
         interval: column of kind interval that is shown below each value.
         best: which values are pointed out: the low or high ones, or those where the column of
             this name is 1.
@@ -144,10 +139,7 @@ class Table:
     """Rows of plain values; undefined is None.
 
     Attributes:
-        name: by which programs know it.
-        title: what it says.
         shown: whether people are shown it; others hold the data of charts, a row an observation.
-        fields: its columns.
         rows: values in the order of the fields.
         wide: a column of names that become the columns where the table is shown, each with the
             values of the field after it; the fields before it name the rows.

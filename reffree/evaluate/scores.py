@@ -288,12 +288,8 @@ def opening_scores(
 ) -> dict[str, CorpusScore]:
     """Return placement and granularity over documents, for a sentence about them.
 
-    Args:
-        placed: (documents,) placement; NaN where undefined, as everywhere here.
-        room: (documents,) what each counts for.
-        factors: (documents,) logarithm of granularity.
-        allowed: (documents, 2) the least and the most granularity that the text allows.
-        bootstrap: of the documents.
+    Of every document: placement and what it counts for, the logarithm of granularity, and the
+    least and the most granularity that the text allows; NaN where undefined.
     """
     mean, level = corpus_mean(placed, room), corpus_mean(factors, np.ones_like(factors))
     found = {"placement": CorpusScore(mean, mean, ci=bootstrap.interval(mean, placed, room))}

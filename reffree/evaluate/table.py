@@ -10,15 +10,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from reffree.evaluate.result import DECIMALS as DECIMALS
-from reffree.evaluate.result import (
-    DocumentText,
-    Field,
-    Result,
-    Table,
-    columns,
-    format_value,
-    plain,
-)
+from reffree.evaluate.result import DocumentText, Field, Result, Table, columns, format_value, plain
 from reffree.evaluate.result import rounded as rounded
 from reffree.metrics.names import WITHOUT_SEARCH
 from reffree.util.errors import InputError, check_documents, counted, listed_briefly
@@ -59,15 +51,15 @@ SYSTEMS = (
     *columns("text", "system"),
     *columns("count", segments="segs"),
     *columns("text", "metric"),
-    Field("value", "value", "score", interval="ci", best="best", beside="spread", below="null"),
+    Field("value", "value", "score", interval="ci", best="best", beside="beside", below="below"),
     *columns("interval", "ci"),
     *columns("count", best=""),
-    *columns("text", "spread", "null"),
+    *columns("text", "beside", "below"),
 )
 DOCUMENTS = (
     *columns("text", "document", "system", "metric"),
-    Field("value", "value", "number", beside="weight", below="parts"),
-    *columns("text", "weight", "parts"),
+    Field("value", "value", "number", beside="beside", below="below"),
+    *columns("text", "beside", "below"),
 )
 SCORES = (
     *columns("text", "system", "document"),
@@ -336,7 +328,7 @@ class ScoreTable(ShowsItself):
             *("system", "metric", "direction", "value", "raw", "ci_low", "ci_high", "documents"),
             *("undefined", *POSTERIOR),
         )
-        rows = [each for each in self._tidy_rows() if "document" not in each]
+        rows = list(self._system_rows())
         for row in rows:
             row["ci_low"], row["ci_high"] = row["ci"] or (None, None)
         return require_pandas().DataFrame(rows, columns=header)
@@ -344,9 +336,7 @@ class ScoreTable(ShowsItself):
     def documents_to_pandas(self) -> pd.DataFrame:
         """One row per document, system and metric (needs pandas and ``per_document=True``)."""
         header = ("id", "system", "metric", "value", "raw", "weight", *POSTERIOR)
-        rows = [each for each in self._tidy_rows() if each.get("segment", 0) is None]
-        for row in rows:
-            row["id"] = row["document"]
+        rows = [row | {"id": row["document"]} for row in self._part_rows() if not row["segment"]]
         return require_pandas().DataFrame(rows, columns=header)
 
     @property
@@ -355,22 +345,22 @@ class ScoreTable(ShowsItself):
         apart = [name for name in self.metrics if name.split(":")[0] in WITHOUT_SEARCH]
         if len(self.metrics) <= MOST_COLUMNS or len(apart) == len(self.metrics):
             apart = []
-        kept = [name for name in self.metrics if name not in apart]
+        of_systems, of_parts = list(self._system_rows()), list(self._part_rows())
         tables = [
-            Table.of(name, title, SYSTEMS, list(self._system_rows(metrics)), wide="metric")
-            for name, title, metrics in (("systems", "", kept), ("published", PUBLISHED, apart))
-            if metrics
+            Table.of(name, title, SYSTEMS, rows, wide="metric")
+            for name, title, is_apart in (("systems", "", False), ("published", PUBLISHED, True))
+            if (rows := [row for row in of_systems if (row["metric"] in apart) == is_apart])
         ]
         explained = [row for row in self.documents or () if row.explanations is not None]
         if self.documents is not None:
-            rows = list(self._document_rows())
+            rows = [row for row in of_parts if not row["segment"]]
             made = Table.of("documents", "", DOCUMENTS, rows, wide="metric", shown=not explained)
             tables.append(made)
         if explained:
             effects = list(self._explanation_rows())
             tables.append(Table.of("explanations", "", EXPLANATIONS, effects))
         else:
-            tables.append(Table.of("scores", "", SCORES, list(self._tidy_rows()), shown=False))
+            tables.append(Table.of("scores", "", SCORES, [*of_systems, *of_parts], shown=False))
         return Result(
             command="score",
             question="How good are these segmentations?",
@@ -384,53 +374,44 @@ class ScoreTable(ShowsItself):
             legend=(self._legend(), *self._gaps(), *self._failure_modes()),
         )
 
-    def _system_rows(self, metrics: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """Rows of some metrics; below a score stands its p, or what is wrong with it."""
-        best = {name: self.best(name) for name in metrics}
-        for row, name in product(self.systems, metrics):
-            score = row.metrics[name]
-            low, high = score.allowed or (-math.inf, math.inf)
-            below = "" if score.null is None else str(score.null)
-            if score.value is None:
-                below = "undefined"
-            elif not low <= score.value <= high:
-                below = "coarse" if score.value < low else "fine"
-            yield {
-                **{"system": row.system, "segments": row.segments, "metric": name},
-                **{"value": score.value, "ci": score.ci, "spread": _spread(score), "null": below},
-                "best": int(row.system in best[name] and score.allowed is None),
-            }
+    def _row(self, metric: str, score: Score) -> dict[str, Any]:
+        """Numbers of a score by column, and what is shown beside and below it."""
+        z, p = (None, None) if score.null is None else (score.null.z, score.null.p)
+        spread = "" if score.spread is None else f"± {format_value(score.spread, 'score')}"
+        return {
+            **dict.fromkeys((*POSTERIOR, "weight")),
+            **score.to_dict(),
+            **{"metric": metric, "direction": self.systems[0].metrics[metric].direction},
+            **{"null_z": z, "null_p": p, "beside": spread, "below": str(score.null or "")},
+        }
 
-    def _document_rows(self) -> Iterator[dict[str, Any]]:
+    def _system_rows(self) -> Iterator[dict[str, Any]]:
+        """One row per system and metric; below a score may stand what is wrong with it."""
+        best = {name: self.best(name) for name in self.metrics}
+        for row, name in product(self.systems, self.metrics):
+            score = row.metrics[name]
+            cells = self._row(name, score) | {"system": row.system, "segments": row.segments}
+            cells["best"] = int(row.system in best[name] and score.allowed is None)
+            low, high = score.allowed or (-math.inf, math.inf)
+            if score.value is None:
+                cells["below"] = "undefined"
+            elif not low <= score.value <= high:
+                cells["below"] = "coarse" if score.value < low else "fine"
+            yield cells
+
+    def _part_rows(self) -> Iterator[dict[str, Any]]:
+        """One row per document, system and metric, and after it one per segment."""
         for row in self.documents or ():
             for name, score in row.metrics.items():
                 parts = [format_value(each.value, "number") for each in score.segments or ()]
-                weight = "" if score.weight is None else f"× {score.weight:.3g}"
-                yield {
-                    **{"document": row.id, "system": row.system, "metric": name},
-                    "value": score.value,
-                    "weight": "" if score.value is None else _spread(score) or weight,
-                    "parts": " ".join([*parts, *([str(score.null)] if score.null else [])]),
-                }
-
-    def _tidy_rows(self) -> Iterator[dict[str, Any]]:
-        """One row per system and metric, then per document, then per segment where there are."""
-        directions = {name: score.direction for name, score in self.systems[0].metrics.items()}
-
-        def tidy(score: Score, metric: str) -> dict[str, Any]:
-            z, p = (None, None) if score.null is None else (score.null.z, score.null.p)
-            own = {"metric": metric, "direction": directions[metric], "null_z": z, "null_p": p}
-            return {**dict.fromkeys((*POSTERIOR, "weight")), **score.to_dict(), **own}
-
-        for row in self.systems:
-            for name, score in row.metrics.items():
-                yield {**tidy(score, name), "system": row.system}
-        for document in self.documents or ():
-            of = {"system": document.system, "document": document.id}
-            for name, part in document.metrics.items():
-                for segment, each in enumerate([part, *(part.segments or ())]):
-                    place = {"segment": segment or None, "undefined": int(each.value is None)}
-                    yield {**tidy(each, name), **of, **place}
+                for segment, each in enumerate([score, *(score.segments or ())]):
+                    cells = self._row(name, each) | {"system": row.system, "document": row.id}
+                    cells |= {"segment": segment or None, "undefined": int(each.value is None)}
+                    if each.weight is not None and not cells["beside"]:
+                        cells["beside"] = f"× {each.weight:.3g}"
+                    cells["beside"] = "" if each.value is None else cells["beside"]
+                    cells["below"] = " ".join(filter(None, [*parts, cells["below"]]))
+                    yield cells
 
     def _explanation_rows(self) -> Iterator[tuple[Any, ...]]:
         """One row per boundary, and one per document for the best addition."""
@@ -513,7 +494,3 @@ class ScoreTable(ShowsItself):
                 f"purity and coverage from {limits.high_overlap:g}, and bor is 1 from "
                 f"{limits.sparse_bor:g} to {limits.dense_bor:g}."
             )
-
-
-def _spread(score: Score) -> str:
-    return "" if score.spread is None else f"± {format_value(score.spread, 'score')}"

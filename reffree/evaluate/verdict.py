@@ -38,11 +38,8 @@ to .39 over gold; 120 segmentations of three stories by language models at most 
 def describe(system: str, scores: Mapping[str, Mapping[str, CorpusScore]]) -> list[str]:
     """Say in a sentence how finely a system cuts, and whether its boundaries sit well.
 
-    Nothing where neither `granularity` nor `placement` was scored, or is defined.
-
-    Args:
-        system: which of those that were scored.
-        scores: by system, then by metric; gold's placement is named beside another's.
+    Nothing where neither `granularity` nor `placement` was scored, or is defined. Scores are by
+    system, then by metric; gold's placement is named beside another's.
     """
     found = scores[system]
     cuts = sits = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from functools import partial
 
-from reffree.evaluate.result import Result, Table
+from reffree.evaluate.result import Result
 from reffree.evaluate.table import ScoreTable
 from reffree.report.grid import (
     OutputFormat,
@@ -15,7 +15,7 @@ from reffree.report.grid import (
     render_terminal,
     to_csv,
 )
-from reffree.util.errors import InputError, visible, visible_json
+from reffree.util.errors import mistake, visible, visible_json
 
 
 def render(
@@ -33,7 +33,7 @@ def render(
         format: how to write it.
         table: the one to write alone; of CSV else the first that holds data.
         color: whether the terminal wants colours.
-        width: columns of the terminal; None for files and pipes, where nothing is folded.
+        width: of the terminal; None for files and pipes, where nothing is folded.
     """
     if isinstance(result, ScoreTable):
         if format == "json":
@@ -42,7 +42,7 @@ def render(
     if format == "json":
         return _json(result)
     if format == "csv":
-        return _csv(result, _data_table(result, table))
+        return _csv(result, table)
     if format == "html":
         from reffree.report.page import render_page
 
@@ -83,32 +83,25 @@ def _json(result: Result) -> str:
     return visible_json("{" + ",\n".join([*fields, f'"tables": [\n {joined}\n]']) + "}\n")
 
 
-def _data_table(result: Result, name: str | None) -> Table:
-    """Return the table of a name, else the first that holds data: not wide, best not shown."""
+def _csv(result: Result, name: str | None) -> str:
+    """Write one table, intervals in two columns, the signature in the last.
+
+    Without a name it is the first that holds data: not wide, best not shown.
+    """
     if name is not None:
-        return result.table(name)
-    if not result.tables:
-        raise InputError(
-            "results without tables",
-            expected="at least one, to be written as CSV",
-            remedy="run the study again",
-        )
-    return min(result.tables, key=lambda each: (each.wide is not None, each.shown))
-
-
-def _csv(result: Result, table: Table) -> str:
-    """Write one table, intervals in two columns, the signature in the last."""
+        table = result.table(name)
+    elif result.tables:
+        table = min(result.tables, key=lambda each: (each.wide is not None, each.shown))
+    else:
+        expected, remedy = "at least one, to be written as CSV", "run the study again"
+        raise mistake(None, "results without tables", expected, remedy)
     header: list[str] = []
-    for each in table.fields:
+    rows: list[list[object]] = [[] for _ in table.rows]
+    for at, each in enumerate(table.fields):
         is_interval = each.kind == "interval"
         header += [f"{each.name}_low", f"{each.name}_high"] if is_interval else [each.name]
-    rows = []
-    for row in table.rows:
-        cells: list[object] = []
-        for each, value in zip(table.fields, row, strict=True):
-            if each.kind == "interval":
-                cells += value if isinstance(value, list) else [None, None]
-            else:
-                cells.append(value)
-        rows.append([*cells, result.signature])
-    return to_csv([*header, "signature"], rows)
+        for cells, row in zip(rows, table.rows, strict=True):
+            value = row[at]
+            ends = value if isinstance(value, list) else [None, None]
+            cells += ends if is_interval else [value]
+    return to_csv([*header, "signature"], [[*cells, result.signature] for cells in rows])

@@ -198,7 +198,7 @@ def test_pages_of_commands_ask_nothing_of_anyone(command, run, tmp_path):
 def test_an_index_leads_to_what_is_there():
     page = render_index("my & run", [("one two", "Why?", ["So."]), ("b", NASTY, [])], {"one two"})
     assert re.findall(r'href="([^"]*)"', page)[1:] == [
-        *("one%20two.html", "one%20two.md", "one%20two.json", "b.md", "b.json"),
+        *("one%20two.html", "one%20two.md", "one%20two.json", "b.md", "b.json")
     ]
     assert "<script" not in page
     assert all(said in page for said in ('<h1 dir="auto">my &amp; run</h1>', "Why?", "So."))

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import altair as alt
 
-from reffree.evaluate.result import Result, Table, Value
+from reffree.evaluate.result import Result, Value
 from reffree.util.errors import InputError, counted
 
 Row = dict[str, Value]
@@ -23,10 +23,7 @@ PALETTE = (
 MARKS: dict[str, tuple[Any, Sequence[Any]]] = {
     "colour": (alt.Color, PALETTE),
     "dash": (alt.StrokeDash, ([1, 0], [6, 3], [2, 2], [9, 3, 2, 3], [4, 1], [2, 4])),
-    "shape": (
-        alt.Shape,
-        ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down"),
-    ),
+    "shape": (alt.Shape, ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")),
 }
 """What tells names apart: never colour alone."""
 
@@ -46,12 +43,13 @@ TEXTS = {
     *("scored_with", "kind", "method", "measure", "point", "reads", "rule", "thinned", "splitter"),
     "trained_on",
 }
-NUMBERS = {
+NUMBERS = (
     *("value", "loss", "low", "high", "scaled", "scaled_low", "scaled_high", "kendall", "share"),
     *("turned", "bor", "density", "threshold", "n_systems", "segments", "real", "unit", "w_f1"),
     *("size", "at", "units_per_second"),
-}
-"""Columns of a result's tables that charts draw, by what they hold; ``ci`` holds intervals."""
+)
+KINDS = dict.fromkeys(TEXTS, "text") | dict.fromkeys(NUMBERS, "number") | {"ci": "interval"}
+"""Columns of a result's tables that charts draw, by what they hold: a text draws no number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +113,14 @@ def records_of(
     """
     for each in result.tables:
         if each.name == table and {f.name for f in each.fields} >= {*needed, *defined}:
-            _check_kinds(each)
+            for field in each.fields:
+                kind = field.kind if field.kind in ("text", "interval") else "number"
+                if kind != KINDS.get(field.name, kind):
+                    raise InputError(
+                        f"the column {field.name!r} of kind {field.kind} in table {table!r}",
+                        expected=f"one of kind {KINDS[field.name]}, to draw it",
+                        remedy="run the study again",
+                    )
             records = [r for r in each.records() if all(r[name] is not None for name in defined)]
             for name in (f.name for f in each.fields if f.kind == "interval"):
                 for record in records:
@@ -123,19 +128,6 @@ def records_of(
                     record |= {f"{name}_low": ends[0], f"{name}_high": ends[1]}
             return records
     return []
-
-
-def _check_kinds(table: Table) -> None:
-    """Refuse texts where a chart draws numbers, and the other way round."""
-    expected = dict.fromkeys(TEXTS, "text") | dict.fromkeys(NUMBERS, "number") | {"ci": "interval"}
-    for field in table.fields:
-        kind = field.kind if field.kind in ("text", "interval") else "number"
-        if kind != expected.get(field.name, kind):
-            raise InputError(
-                f"the column {field.name!r} of kind {field.kind} in table {table.name!r}",
-                expected=f"one of kind {expected[field.name]}, to draw it",
-                remedy="run the study again",
-            )
 
 
 def distinct(rows: Iterable[Mapping[str, Any]], name: str) -> list[str]:

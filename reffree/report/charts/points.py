@@ -177,7 +177,17 @@ def strip(result: Result) -> list[Chart]:
     # A study may keep fewer documents than it has scored.
     scores = records_of(result, "scores", *chosen_by, "system", defined=("value",))
     means |= {key(row): row["value"] for row in scores}
-    kept, notes = _fewer_documents(found)
+    kept, notes = found, tuple[str, ...]()
+    every = list(dict.fromkeys((row["corpus"], row["document"]) for row in found))
+    n_systems = len(distinct(found, "system"))
+    most = min(MAX_MARKS // n_systems, chart.MAX_ROWS * len(every) // len(found))
+    if len(every) > most:  # the same ones for every system
+        spaced = set(chart.spaced(every, max(1, most)))
+        kept = [row for row in found if (row["corpus"], row["document"]) in spaced]
+        notes = (
+            f"Drawn: {counted(len(spaced), 'document')} of {len(every):,}, evenly spaced in the "
+            "order of the corpora; the means are those of all documents.",
+        )
     columns = {name: name for name in ("document", "system", "value", "mean")}
     kept = [row | {"mean": means[key(row)]} for row in kept]
     rows, choices = drawn_rows(kept, chosen_by, **columns)
@@ -201,25 +211,6 @@ def strip(result: Result) -> list[Chart]:
     )
     title = "Documents of each system"
     return [Chart("documents", title, reading, body, rows, choices, notes=notes)]
-
-
-def _fewer_documents(found: list[Row]) -> tuple[list[Row], tuple[str, ...]]:
-    """Keep the same evenly spaced documents for every system, where there are many."""
-
-    def key(row: Row) -> tuple[str, str]:
-        return str(row["corpus"]), str(row["document"])
-
-    every = list(dict.fromkeys(map(key, found)))
-    n_systems = len(distinct(found, "system"))
-    most = min(MAX_MARKS // n_systems, chart.MAX_ROWS * len(every) // len(found))
-    if len(every) <= most:
-        return found, ()
-    kept = set(chart.spaced(every, max(1, most)))
-    note = (
-        f"Drawn: {counted(len(kept), 'document')} of {len(every):,}, evenly spaced in the order of "
-        "the corpora; the means are those of all documents."
-    )
-    return [row for row in found if key(row) in kept], (note,)
 
 
 def noticed(result: Result) -> list[Chart]:
