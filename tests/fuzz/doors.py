@@ -6,9 +6,7 @@ import contextlib
 import gzip
 import io
 import json
-import sys
 from collections.abc import Callable
-from contextlib import contextmanager
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,10 +19,11 @@ import pandas as pd
 import yaml
 
 import reffree
-from reffree.cli import cli, main
+from reffree.cli import cli
 from reffree.formats import format_names, load, read_system, save
 from tests import synthetic_results
 from tests.fuzz import mutations
+from tests.helpers import run_main
 
 Door = Callable[[Random, Path], None]
 
@@ -460,42 +459,8 @@ def command(rng: Random, folder: Path) -> None:
     assert "Traceback" not in err, (args, err)
 
 
-ERRORS = ("strict", "backslashreplace")  # of standard output and standard error, as Python has them
-
-
-def run_main(args: list[str], folder: Path) -> tuple[int, str, str]:
-    """Run the command in this process: its exit code, and what it wrote."""
-    streams = [io.TextIOWrapper(io.BytesIO(), "utf-8", errors) for errors in ERRORS]
-    with _replaced(folder, *streams):
-        try:
-            main(args)
-            code = 0
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-    texts = []
-    for stream in streams:
-        stream.flush()
-        texts.append(stream.buffer.getvalue().decode())  # type: ignore[attr-defined]
-    return code, texts[0], texts[1]
-
-
-@contextmanager
-def _replaced(folder: Path, out: io.TextIOWrapper, err: io.TextIOWrapper):
-    kept = sys.stdin, sys.stdout, sys.stderr
-    sys.stdin, sys.stdout, sys.stderr = io.TextIOWrapper(io.BytesIO(b""), "utf-8"), out, err
-    try:
-        with contextlib.chdir(folder):
-            yield
-    finally:
-        sys.stdin, sys.stdout, sys.stderr = kept
-
-
 DOORS: dict[str, Door] = {
-    **{
-        f"corpus-{format}": partial(corpus, format)
-        for format in format_names()
-        if format != "parquet"
-    },
+    **{f"corpus-{each}": partial(corpus, each) for each in format_names() if each != "parquet"},
     "frame": frame,
     "system": system,
     "vectors-npz": partial(vectors, "npz"),

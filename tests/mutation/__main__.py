@@ -143,11 +143,17 @@ def passed(tree: Path, tests: list[str], compiled: bool, seconds: float) -> bool
     return False
 
 
-def write_module(tree: Path, path: Path, text: str) -> None:
-    """Write a module, and remove its bytecode: Python sees a change by whole seconds and size."""
+def write_module(tree: Path, path: Path, text: str, callers: list[Path]) -> None:
+    """Write a module, and remove its bytecode: Python sees a change by whole seconds and size.
+
+    So is what numba compiled: it does not see that what a function calls has changed.
+    """
     path.write_text(text)
-    for bytecode in tree.glob(f"bytecode/**/{path.stem}.*.pyc"):
-        bytecode.unlink()
+    old = [*tree.glob(f"bytecode/**/{path.stem}.*.pyc")]
+    for module in callers:
+        old += (tree / MACHINE_CODE).glob(f"*/{module.stem}.*.nb?")
+    for file in old:
+        file.unlink()
 
 
 def is_kernel(text: str) -> bool:
@@ -166,13 +172,6 @@ def importers(tree: Path, module: str) -> list[Path]:
         wanted = re.compile(rf"from {dotted} import|from {package} import .*\b{name}\b")
         found += [at for at, text in texts.items() if at not in found and wanted.search(text)]
     return found
-
-
-def forget_machine_code(tree: Path, modules: list[Path]) -> None:
-    """Remove what numba compiled: it does not see that what a function calls has changed."""
-    for module in modules:
-        for code in (tree / MACHINE_CODE).glob(f"*/{module.stem}.*.nb?"):
-            code.unlink()
 
 
 def first_failure(tree: Path) -> str:
@@ -211,16 +210,14 @@ def examined(module: str, tree: Path, faults: list[Mutant]) -> list[dict[str, ob
     rows: list[dict[str, object]] = []
     judged = json.loads(JUDGED.read_text()).get(module, {})
     for fault in faults:
-        write_module(tree, path, fault.source())
-        forget_machine_code(tree, callers)
+        write_module(tree, path, fault.source(), callers)
         survived = passed(tree, tests, compiled, seconds)
         end = judged.get(fault.label, "survived") if survived else "killed"
         by = None if survived else first_failure(tree)
         row = {"module": module, "line": fault.line, "mutant": fault.label, "end": end, "by": by}
         rows.append(row)
         click.echo(f"{module}:{fault.line}  {end if survived else by}  {fault.label}")
-    write_module(tree, path, text)
-    forget_machine_code(tree, callers)
+    write_module(tree, path, text, callers)
     return rows
 
 
@@ -237,21 +234,6 @@ def table(rows: list[dict[str, object]]) -> str:
     return "\n".join(lines)
 
 
-def list_modules(paths: list[str]) -> list[str]:
-    """Modules, and those in folders, as paths from the root."""
-    found = []
-    for path in map(Path, paths):
-        inside = sorted(path.rglob("*.py")) if path.is_dir() else [path]
-        found += [str(file.resolve().relative_to(ROOT)) for file in inside]
-    return found
-
-
-def read_survivors(results: Path) -> set[tuple[str, str]]:
-    """The mutants that survived in an earlier run."""
-    rows = json.loads(results.read_text())
-    return {(row["module"], row["mutant"]) for row in rows if row["end"] == "survived"}
-
-
 def main() -> int:
     """Read the command line, examine the modules and print the table."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
@@ -264,10 +246,15 @@ def main() -> int:
     for name in LIBRARIES:
         __import__(name)
     rows: list[dict[str, object]] = []
-    survivors = read_survivors(options.again) if options.again else set()
+    before = json.loads(options.again.read_text()) if options.again else []
+    survivors = {(row["module"], row["mutant"]) for row in before if row["end"] == "survived"}
+    modules: list[Path] = []
+    for path in map(Path, options.paths):
+        modules += sorted(path.rglob("*.py")) if path.is_dir() else [path]
     with tempfile.TemporaryDirectory() as folder:
         tree = copied_tree(Path(folder))
-        for module in list_modules(options.paths):
+        for file in modules:
+            module = str(file.resolve().relative_to(ROOT))
             faults = chosen(tree, module, options.sample, options.seed)
             if options.again:
                 faults = [fault for fault in faults if (module, fault.label) in survivors]
