@@ -1,9 +1,8 @@
-"""Property tests: new examples in every run, told how to repeat, and many more when exploring."""
+"""Property tests: new examples in every run, and many more when exploring."""
 
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -31,13 +30,6 @@ def test_usual(number):
 def test_last():
     Path("seen.txt").write_text(str(len(seen)))
 """
-FAILING = """
-from hypothesis import given, strategies as st
-
-@given(st.integers())
-def test_wrong(number):
-    assert number < 1000
-"""
 
 
 def run_properties(folder, text, *options):
@@ -62,13 +54,3 @@ def test_a_profile_multiplies_every_number_of_examples(tmp_path, profile, number
     done = run_properties(tmp_path, COUNTED, f"--hypothesis-profile={profile}")
     assert done.returncode == 0, done.stdout
     assert int((tmp_path / "seen.txt").read_text()) == number
-
-
-def test_a_failure_says_how_to_repeat_it(tmp_path):
-    done = run_properties(tmp_path, FAILING)
-    assert done.returncode == 1
-    line = re.search(r"@reproduce_failure\(.*?\)", done.stdout)
-    assert line, done.stdout
-    again = FAILING.replace("@given", f"{line[0]}\n@given", 1)
-    repeated = run_properties(tmp_path, f"from hypothesis import reproduce_failure\n{again}")
-    assert "number=1000" in repeated.stdout, repeated.stdout

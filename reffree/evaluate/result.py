@@ -20,8 +20,7 @@ from reffree.evaluate.table import rounded
 from reffree.formats.source import Source
 from reffree.util.errors import InputError, Place, UnknownNameError, shorten
 from reffree.util.grid import Cell, Grid
-from reffree.util.notebooks import ShowsItself, notebook_html
-from reffree.util.optional import require_pandas
+from reffree.util.optional import ShowsItself, notebook_html, require_pandas
 
 if TYPE_CHECKING:
     import pandas as pd

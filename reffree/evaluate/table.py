@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from reffree.metrics.names import WITHOUT_SEARCH
 from reffree.util.errors import InputError, check_documents, listed_briefly
-from reffree.util.notebooks import ShowsItself
-from reffree.util.optional import require_pandas
+from reffree.util.optional import ShowsItself, require_pandas
 
 if TYPE_CHECKING:
     import pandas as pd

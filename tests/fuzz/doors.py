@@ -50,35 +50,16 @@ QMSUM = {
 TIMES = ("00:00:01.000 --> 00:00:03.000", "00:00:03.000 --> 00:01:00.500")
 VTT = f"WEBVTT\n\n1\n{TIMES[0]}\n<v Ann>Bees fly.\n\n2\n{TIMES[1]}\n<v Bob>They do.\n"
 SPOKEN = [{"speaker": "USER", "utterance": unit, "text": unit, "message": unit} for unit in UNITS]
+TAXI = {"service": "taxi", "state": {"active_intent": "x", "slot_values": {"a": ["b"]}}}
+PIZZA = {"annotations": [{"name": "pizza.size"}]}
 TREES = {
     "tiage": TIAGE,
     "qmsum": QMSUM,
     "utterances": [{"dial_id": 0, "utterances": list(UNITS), "segments": [3, 2], "set": "test"}],
-    "multiwoz": [
-        {
-            "dialogue_id": "a",
-            "turns": [
-                {
-                    **turn,
-                    "frames": [
-                        {
-                            "service": "taxi",
-                            "state": {"active_intent": "x", "slot_values": {"a": ["b"]}},
-                        }
-                    ],
-                }
-                for turn in SPOKEN
-            ],
-        }
-    ],
+    "multiwoz": [{"dialogue_id": "a", "turns": [{**turn, "frames": [TAXI]} for turn in SPOKEN]}],
     "topical-chat": {"t": {"content": [{**turn, "knowledge_source": ["FS1"]} for turn in SPOKEN]}},
     "taskmaster": [
-        {
-            "conversation_id": "a",
-            "utterances": [
-                {**turn, "segments": [{"annotations": [{"name": "pizza.size"}]}]} for turn in SPOKEN
-            ],
-        }
+        {"conversation_id": "a", "utterances": [{**turn, "segments": [PIZZA]} for turn in SPOKEN]}
     ],
     "chapters": {"version": "1", "chapters": [{"startTime": 0, "title": "a"}, {"startTime": 2.5}]},
     "wikisection": [
