@@ -11,7 +11,6 @@ import argparse
 import hashlib
 import json
 import os
-import re
 import shutil
 import signal
 import sys
@@ -61,7 +60,6 @@ module's path counts. The module's own doctests are run as well."""
 
 # Kernels run as Python where they have the fault; these are slow that way, and are compiled anew.
 COMPILED = ("reffree/metrics/free/",)
-MACHINE_CODE = "machine-code"
 LIBRARIES = ("numpy", "scipy.stats", "torch", "numba", "pytest")
 SLOWER = 4  # times as long as without a fault is too long, and some seconds for the start
 PATIENCE = 20.0
@@ -103,7 +101,7 @@ def run_tests(tree: Path, tests: list[str], compiled: bool) -> None:
         "PYTHONPATH": str(tree),
         "PYTHONPYCACHEPREFIX": str(tree / "bytecode"),
         "REFFREE_CACHE_DIR": str(tree / "cache"),
-        "NUMBA_CACHE_DIR": str(tree / MACHINE_CODE),
+        "XDG_CACHE_HOME": str(tree / "machine-code"),
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
     }
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -114,7 +112,6 @@ def run_tests(tree: Path, tests: list[str], compiled: bool) -> None:
     import numba
     import pytest
 
-    numba.config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"]
     if not compiled:
         os.environ["NUMBA_DISABLE_JIT"] = "1"
         numba.config.DISABLE_JIT = 1
@@ -143,35 +140,16 @@ def passed(tree: Path, tests: list[str], compiled: bool, seconds: float) -> bool
     return False
 
 
-def write_module(tree: Path, path: Path, text: str, callers: list[Path]) -> None:
-    """Write a module, and remove its bytecode: Python sees a change by whole seconds and size.
-
-    So is what numba compiled: it does not see that what a function calls has changed.
-    """
+def write_module(tree: Path, path: Path, text: str) -> None:
+    """Write a module, and remove its bytecode: Python sees a change by whole seconds and size."""
     path.write_text(text)
-    old = [*tree.glob(f"bytecode/**/{path.stem}.*.pyc")]
-    for module in callers:
-        old += (tree / MACHINE_CODE).glob(f"*/{module.stem}.*.nb?")
-    for file in old:
-        file.unlink()
+    for bytecode in tree.glob(f"bytecode/**/{path.stem}.*.pyc"):
+        bytecode.unlink()
 
 
 def is_kernel(text: str) -> bool:
     """Whether a module's functions are compiled."""
     return "njit" in text or "intrinsic" in text
-
-
-def importers(tree: Path, module: str) -> list[Path]:
-    """A kernel and all kernels that import it, directly or not."""
-    paths = (tree / "reffree").rglob("*.py")
-    texts = {path: text for path in paths if is_kernel(text := path.read_text())}
-    found = [tree / module]
-    for path in found:
-        dotted = ".".join(path.relative_to(tree).with_suffix("").parts)
-        package, _, name = dotted.rpartition(".")
-        wanted = re.compile(rf"from {dotted} import|from {package} import .*\b{name}\b")
-        found += [at for at, text in texts.items() if at not in found and wanted.search(text)]
-    return found
 
 
 def first_failure(tree: Path) -> str:
@@ -201,7 +179,6 @@ def examined(module: str, tree: Path, faults: list[Mutant]) -> list[dict[str, ob
     tests, path = files_for(module), tree / module
     text = path.read_text()
     compiled = not is_kernel(text) or module.startswith(COMPILED)
-    callers = importers(tree, module) if is_kernel(text) else []
     began = time.monotonic()
     if not passed(tree, tests, compiled, 900.0):
         click.echo((tree / "log.txt").read_text(errors="replace"), err=True)
@@ -210,14 +187,14 @@ def examined(module: str, tree: Path, faults: list[Mutant]) -> list[dict[str, ob
     rows: list[dict[str, object]] = []
     judged = json.loads(JUDGED.read_text()).get(module, {})
     for fault in faults:
-        write_module(tree, path, fault.source(), callers)
+        write_module(tree, path, fault.source())
         survived = passed(tree, tests, compiled, seconds)
         end = judged.get(fault.label, "survived") if survived else "killed"
         by = None if survived else first_failure(tree)
         row = {"module": module, "line": fault.line, "mutant": fault.label, "end": end, "by": by}
         rows.append(row)
         click.echo(f"{module}:{fault.line}  {end if survived else by}  {fault.label}")
-    write_module(tree, path, text, callers)
+    write_module(tree, path, text)
     return rows
 
 
