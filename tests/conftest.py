@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import signal
@@ -75,29 +74,16 @@ def run_process(environment, tmp_path) -> Run:
 @pytest.fixture
 def run(environment, tmp_path, monkeypatch) -> Run:
     """Run ``reffree`` in this process, which has loaded its libraries; otherwise alike."""
-    from reffree.cli import main
+    from tests.helpers import run_main
 
     def run_command(*args: str, stdin: str | bytes | None = None, **more: str):
         data = stdin.encode() if isinstance(stdin, str) else stdin
         arguments = list(map(str, args))
         with monkeypatch.context() as patch:
-            patch.chdir(tmp_path)
             for name, value in {**environment, **more}.items():
                 patch.setenv(name, value)
-            streams = {name: io.TextIOWrapper(io.BytesIO(), "utf-8") for name in ("out", "err")}
-            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data or b""), "utf-8"))
-            patch.setattr(sys, "stdout", streams["out"])
-            patch.setattr(sys, "stderr", streams["err"])
-            try:
-                main(arguments)
-                code = 0
-            except SystemExit as stop:
-                code = stop.code or 0
-            written = []
-            for stream in streams.values():
-                stream.flush()
-                written.append(stream.buffer.getvalue().decode())
-        return subprocess.CompletedProcess(arguments, code, *written)
+            done = run_main(arguments, tmp_path, data or b"")
+        return subprocess.CompletedProcess(arguments, *done)
 
     return run_command
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
+import sys
 from dataclasses import fields
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -59,6 +63,26 @@ def rows(result, table, **wanted):
         for row in result.table(table).records()
         if all(row[key] == value for key, value in wanted.items())
     ]
+
+
+def run_main(arguments, folder, stdin=b""):
+    """Run the command in this process and a folder: its exit code, and what it wrote."""
+    from reffree.cli import main
+
+    # As Python has standard output and standard error.
+    out, err = (
+        io.TextIOWrapper(io.BytesIO(), "utf-8", errors) for errors in ("strict", "backslashreplace")
+    )
+    given, code = io.TextIOWrapper(io.BytesIO(stdin), "utf-8"), 0
+    streams = patch.multiple(sys, stdin=given, stdout=out, stderr=err)
+    with contextlib.chdir(folder), streams:
+        try:
+            main(arguments)
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+    for stream in (out, err):
+        stream.flush()
+    return code, *(stream.buffer.getvalue().decode() for stream in (out, err))
 
 
 def invoke(*arguments, stdin=None):

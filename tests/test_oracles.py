@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -155,25 +156,25 @@ def test_dispersion_of_equal_units_is_never_negative(dispersion: Any) -> None:
 # ARP by hand ----------------------------------------------------------------------------------
 
 
-def test_odd_cut_takes_the_larger_half_on_the_left() -> None:
-    # cut 3: intra std(0, 0, 3) = sqrt(2), inter std(0, 3, 6) = sqrt(6)
-    units = line(0, 0, 3, 6, 100)
-    assert arp_segments(units, [3, 2], "std", 2) == pytest.approx([0.5])
-    assert arp_segments(units, [3, 2], "std", 1) == pytest.approx([2 - math.sqrt(3)])
-
-
-def test_short_successor_limits_the_cut() -> None:
-    # cut min(2 * 1, 4) = 2: intra std(0, 2) = 1, inter std(2, 6) = 2
-    units = line(50, 50, 0, 2, 6)
-    assert arp_segments(units, [4, 1], "std", 1) == pytest.approx([1 / 3])
-    assert arp_segments(units, [4, 1], "std", 2) == pytest.approx([3 / 5])
-
-
-def test_arp_all_one_unit() -> None:
-    # inter 0.5 and 1.5; intra**p is their mean: 1 for p = 1, 1.25 for p = 2
-    units = line(0, 1, 4)
-    assert arp_segments(units, [1, 1, 1], "std", 1) == pytest.approx([-1 / 3, 1 / 5])
-    assert arp_segments(units, [1, 1, 1], "std", 2) == pytest.approx([-2 / 3, 2 / 7])
+@pytest.mark.parametrize(
+    ("positions", "masses", "by_p"),
+    [
+        # An odd cut, 3, takes the larger half on the left: intra std(0, 0, 3) = sqrt(2), inter
+        # std(0, 3, 6) = sqrt(6).
+        ((0, 0, 3, 6, 100), [3, 2], ([2 - math.sqrt(3)], [0.5])),
+        # A short successor limits the cut to min(2 * 1, 4): intra std(0, 2) = 1, inter 2.
+        ((50, 50, 0, 2, 6), [4, 1], ([1 / 3], [3 / 5])),
+        # All of one unit: inter 0.5 and 1.5; intra**p is their mean, 1 for p = 1, 1.25 for p = 2.
+        ((0, 1, 4), [1, 1, 1], ([-1 / 3, 1 / 5], [-2 / 3, 2 / 7])),
+        # One unit between: intra std(0, 2) = inter std(2, 4) = 1; inter std(4, 10) = 3, intra 1.
+        ((0, 2, 4, 10, 10), [2, 1, 2], ([0.0, 0.5], [0.0, 0.8])),
+    ],
+)
+def test_arp_on_a_line(positions: Any, masses: list[int], by_p: Any) -> None:
+    for p, expected in enumerate(by_p, 1):
+        assert arp_segments(line(*positions), masses, "std", p) == pytest.approx(expected)
+    last = document_score(line(*positions), masses, "arp_std")
+    assert last == pytest.approx(np.mean(by_p[1]))
 
 
 def test_arp_one_unit_segment_takes_the_mean_of_the_powers() -> None:
@@ -205,17 +206,10 @@ def test_last_segment_gives_no_rp() -> None:
         assert arp_segments(TOY, [7], kind, 1) == []
 
 
-# One segment of one unit between two others ---------------------------------------------------
+# Silhouette and SegReFree by hand -------------------------------------------------------------
 
 BETWEEN = line(0, 2, 4, 10, 10)
 BETWEEN_MASSES = [2, 1, 2]
-
-
-def test_one_unit_between_arp() -> None:
-    # Segment 1: intra std(0, 2) = inter std(2, 4) = 1. Segment 2: inter std(4, 10) = 3, intra 1.
-    assert arp_segments(BETWEEN, BETWEEN_MASSES, "std", 1) == pytest.approx([0.0, 0.5])
-    assert arp_segments(BETWEEN, BETWEEN_MASSES, "std", 2) == pytest.approx([0.0, 0.8])
-    assert document_score(BETWEEN, BETWEEN_MASSES, "arp_std") == pytest.approx(0.4)
 
 
 def test_one_unit_between_silhouette() -> None:
@@ -232,9 +226,6 @@ def test_one_unit_between_segrefree() -> None:
     expected = [c / 2, c / 2, c / 12]
     assert segrefree_segments(BETWEEN, BETWEEN_MASSES) == pytest.approx(expected)
     assert document_score(BETWEEN, BETWEEN_MASSES, "segrefree") == pytest.approx(13 * c / 36)
-
-
-# Silhouette and SegReFree by hand -------------------------------------------------------------
 
 
 def test_silhouette_looks_at_adjacent_segments_only() -> None:
@@ -287,9 +278,8 @@ def test_segrefree_without_finite_ratio_is_undefined() -> None:
 )
 def test_identical_units(unit: list[float], masses: list[int]) -> None:
     units = [unit] * sum(masses)
-    for kind in KINDS:
-        for p in (1, 2):
-            assert arp_segments(units, masses, kind, p) == [0.0] * (len(masses) - 1)
+    for kind, p in product(KINDS, (1, 2)):
+        assert arp_segments(units, masses, kind, p) == [0.0] * (len(masses) - 1)
     assert silhouette_units(units, masses) == [0.0] * len(units)
     assert segrefree_segments(units, masses) == [None] * len(masses)
     assert document_score(units, masses, "segrefree") is None
@@ -300,11 +290,10 @@ def test_repeated_utterances_inside_a_document() -> None:
     a, b = [0.1, 0.7, -0.3], [0.9, 0.1, 0.3]
     units = [a, a, a, a, a, b, b]
     masses = [3, 2, 2]
-    for kind in KINDS:
-        for p in (1, 2):
-            scores = arp_segments(units, masses, kind, p)
-            assert scores[0] == 0.0
-            assert scores[1] == pytest.approx(1.0)
+    for kind, p in product(KINDS, (1, 2)):
+        first, second = arp_segments(units, masses, kind, p)
+        assert first == 0.0
+        assert second == pytest.approx(1.0)
     assert silhouette_segments(units, masses) == pytest.approx([0.0, 0.0, 1.0])
     scores_r = segrefree_segments(units, masses)
     assert scores_r[0] is None
@@ -331,9 +320,8 @@ def test_zero_units_beside_others() -> None:
 
 def test_two_units_two_segments() -> None:
     units = [[1.0, 0.0], [0.2, 1.0]]
-    for kind in KINDS:
-        for p in (1, 2):
-            assert arp_segments(units, [1, 1], kind, p) == pytest.approx([0.0])
+    for kind, p in product(KINDS, (1, 2)):
+        assert arp_segments(units, [1, 1], kind, p) == pytest.approx([0.0])
     assert silhouette_units(units, [1, 1]) == [0.0, 0.0]
     assert segrefree_segments(units, [1, 1]) == [10.0, 10.0]
 

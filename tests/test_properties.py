@@ -1,14 +1,15 @@
-"""Property tests: new examples in every run, told how to repeat, and many more when exploring."""
+"""Property tests: new examples in every run, and many more when exploring."""
 
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).parents[1]
 CONFTEST = "from tests.properties import register_profiles\nregister_profiles()\n"
 COUNTED = """
 from pathlib import Path
@@ -29,50 +30,27 @@ def test_usual(number):
 def test_last():
     Path("seen.txt").write_text(str(len(seen)))
 """
-FAILING = """
-from hypothesis import given, strategies as st
-
-@given(st.integers())
-def test_wrong(number):
-    assert number < 1000
-"""
 
 
-@pytest.fixture
-def run_properties(tmp_path, request):
+def run_properties(folder, text, *options):
     """Run a file of properties in a process of its own, with this suite's profiles."""
-
-    def run(text, *options):
-        (tmp_path / "conftest.py").write_text(CONFTEST)
-        (tmp_path / "test_made.py").write_text(text)
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
-        path = os.pathsep.join([str(request.config.rootpath), os.environ.get("PYTHONPATH", "")])
-        environment = {**os.environ, "PYTHONPATH": path}
-        return subprocess.run(
-            [*command, "--rootdir", str(tmp_path), str(tmp_path / "test_made.py")],
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            env=environment,
-            timeout=300,
-            check=False,
-        )
-
-    return run
+    (folder / "conftest.py").write_text(CONFTEST)
+    (folder / "test_made.py").write_text(text)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    return subprocess.run(
+        [*command, "--rootdir", str(folder), str(folder / "test_made.py")],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": path},
+        timeout=300,
+        check=False,
+    )
 
 
 @pytest.mark.parametrize(("profile", "number"), [("usual", 110), ("explore", 2200)])
-def test_a_profile_multiplies_every_number_of_examples(run_properties, tmp_path, profile, number):
-    done = run_properties(COUNTED, f"--hypothesis-profile={profile}")
+def test_a_profile_multiplies_every_number_of_examples(tmp_path, profile, number):
+    done = run_properties(tmp_path, COUNTED, f"--hypothesis-profile={profile}")
     assert done.returncode == 0, done.stdout
     assert int((tmp_path / "seen.txt").read_text()) == number
-
-
-def test_a_failure_says_how_to_repeat_it(run_properties):
-    done = run_properties(FAILING)
-    assert done.returncode == 1
-    line = re.search(r"@reproduce_failure\(.*?\)", done.stdout)
-    assert line, done.stdout
-    again = FAILING.replace("@given", f"{line[0]}\n@given", 1)
-    repeated = run_properties("from hypothesis import reproduce_failure\n" + again)
-    assert "number=1000" in repeated.stdout, repeated.stdout

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import click
 
@@ -37,6 +37,7 @@ from reffree.studies import STUDIES
 from reffree.studies.keywords import EncodersOption
 from reffree.util.bounds import Bounds, beside
 from reffree.util.declare import MISSING, OptionOf, choose_options
+from reffree.util.naming import kinds_of
 
 ENCODER = ("encoder", "encoders", "drop", "device", "offline", "cache")
 """Options that every command that encodes has."""
@@ -44,13 +45,9 @@ ENCODER = ("encoder", "encoders", "drop", "device", "offline", "cache")
 
 def plain_type(hint: object) -> Any:  # noqa: ANN401  (a type, or several)
     """Return a type without what stands beside it and without None."""
-    if get_origin(hint) is Annotated:
-        hint = get_args(hint)[0]
-    if get_origin(hint) in (Union, types.UnionType):
-        kinds = [kind for kind in get_args(hint) if kind is not types.NoneType]
-        lists = [kind for kind in kinds if _is_a(Sequence, kind)]  # as of one name or several
-        return plain_type((lists or kinds)[0]) if lists or len(kinds) == 1 else tuple(kinds)
-    return hint
+    kinds = [kind for kind in kinds_of(hint) if kind is not NoneType]
+    lists = [kind for kind in kinds if _is_a(Sequence, kind)]  # as of one name or several
+    return (lists or kinds)[0] if lists or len(kinds) == 1 else tuple(kinds)
 
 
 def _is_a(kind: type, hint: object) -> bool:

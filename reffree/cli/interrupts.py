@@ -44,14 +44,10 @@ def end_process(code: int) -> None:
 class Interrupts:
     """A context around a command that has the process for itself; the process ends with it."""
 
-    def __init__(self) -> None:
-        """Make the flags; signals are left alone until it is entered."""
-        self._is_heard = threading.Event()
-        self._is_over = threading.Event()
-        self._report = sys.unraisablehook
-
     def __enter__(self) -> None:
         """Listen, unless whoever started the process wants Ctrl-C ignored."""
+        self._is_heard, self._is_over = threading.Event(), threading.Event()
+        self._report = sys.unraisablehook
         if signal.getsignal(signal.SIGINT) in (signal.SIG_IGN, None):
             return
         atexit.register(self._leave)  # before all others, so that it is the last to be called

@@ -68,9 +68,7 @@ class PagedCommand(click.Command):
                     formatter.write_dl(rows, col_max=WIDTH)
 
 
-def complete(
-    kind: str,
-) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
+def complete(kind: str) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
     """Offer the names of a kind that begin as what is typed; files and folders are the shell's."""
 
     def offer(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

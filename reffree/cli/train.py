@@ -16,12 +16,7 @@ from reffree.cli.derive import derived_command, derived_options, given_options
 from reffree.cli.files import read_corpus, read_vectors
 from reffree.cli.interrupts import INTERRUPTED, end_process
 from reffree.cli.messages import progress, tell, tell_notes
-from reffree.cli.options import (
-    EMBEDDINGS_OPTION,
-    READING_OPTIONS,
-    Decorator,
-    corpora_argument,
-)
+from reffree.cli.options import EMBEDDINGS_OPTION, READING_OPTIONS, Decorator, corpora_argument
 from reffree.util.atomic import check_new_folder
 from reffree.util.errors import counted
 

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from reffree.formats.source import Source
 from reffree.util.errors import InputError, Place, UnknownNameError, mistake, shorten
 from reffree.util.grid import Cell, Grid
-from reffree.util.notebooks import ShowsItself, notebook_html
-from reffree.util.optional import require_pandas
+from reffree.util.optional import ShowsItself, notebook_html, require_pandas
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,8 +14,7 @@ from reffree.evaluate.result import DocumentText, Field, Result, Table, columns,
 from reffree.evaluate.result import rounded as rounded
 from reffree.metrics.names import WITHOUT_SEARCH
 from reffree.util.errors import InputError, check_documents, counted, listed_briefly
-from reffree.util.notebooks import ShowsItself
-from reffree.util.optional import require_pandas
+from reffree.util.optional import ShowsItself, require_pandas
 
 if TYPE_CHECKING:
     import pandas as pd

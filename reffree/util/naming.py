@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import MISSING, Field, fields
 from functools import cache, lru_cache
 from numbers import Real
-from types import NoneType
+from types import NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -22,6 +22,7 @@ from typing import (
     Literal,
     Protocol,
     TypeVar,
+    Union,
     cast,
     get_args,
     get_origin,
@@ -149,7 +150,7 @@ def _options(
         if field.init and field.metadata.get("option", True):
             hint = hints[field.name]
             bounds = next(filter(None, (beside(x, Bounds) for x in (hint, *get_args(hint)))), None)
-            found[field.name] = _kinds(hint), bounds, field.default
+            found[field.name] = kinds_of(hint), bounds, field.default
     return found
 
 
@@ -159,12 +160,12 @@ def _written(value: Value) -> str:
     return str(value).lower() if isinstance(value, bool) or value is None else f"{value}"
 
 
-def _kinds(hint: object) -> tuple[Any, ...]:
+def kinds_of(hint: object) -> tuple[Any, ...]:
     """Return the types that a hint allows, without what stands beside them."""
     if get_origin(hint) is Annotated:
-        return _kinds(get_args(hint)[0])
-    is_union = get_origin(hint) is not None and get_origin(hint) is not Literal
-    return tuple(one for part in get_args(hint) for one in _kinds(part)) if is_union else (hint,)
+        return kinds_of(get_args(hint)[0])
+    is_union = get_origin(hint) in (Union, UnionType)
+    return tuple(x for part in get_args(hint) for x in kinds_of(part)) if is_union else (hint,)
 
 
 def _wording(option: str, kinds: Iterable[Any]) -> str:

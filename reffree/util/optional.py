@@ -1,12 +1,18 @@
-"""Libraries that may not be installed: imported when they are needed, or said to be missing."""
+"""What is imported when it is needed: libraries that may be missing, and what shows results.
+
+Reports stand above the results that they show in notebooks, so they are imported by name.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reffree.util.errors import ReffreeError
+
+if TYPE_CHECKING:
+    import altair as alt
 
 
 def require(
@@ -41,3 +47,33 @@ def require_pandas() -> Any:  # noqa: ANN401  (a module)
 def missing_packages(packages: Iterable[str]) -> list[str]:
     """List those of some packages that are not installed; imports none."""
     return [name for name in packages if importlib.util.find_spec(name) is None]
+
+
+def notebook_html(shown: object) -> str:
+    """Return the verdict and the tables of a result, or one table, as HTML without a style."""
+    html: str = importlib.import_module("reffree.report.page").render_notebook(shown)
+    return html
+
+
+class ShowsItself:
+    """What a notebook shows of a result, and its charts."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return notebook_html(self)
+
+    def plot(self, chart: str | None = None, /, **choices: str) -> alt.TopLevelMixin:
+        """Draw a chart, which a notebook shows and ``save("chart.svg")`` writes.
+
+        Args:
+            chart: its name; without one, the first of those on the result's page.
+            choices: what it shows, by the choices of the page, such as ``metric="placement"``; of
+                each that is left out, the first.
+
+        Raises:
+            InputError: reffree[report] is not installed, or the result has nothing to draw.
+        """
+        drawing = importlib.import_module("reffree.report.charts").require_drawing()
+        drawn: alt.TopLevelMixin = drawing.chart_with_data(self, chart, choices)
+        return drawn

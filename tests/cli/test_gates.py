@@ -134,16 +134,8 @@ def test_a_baseline_that_is_still_reached(run, write_corpus):
 def test_worse_than_the_baseline(run, write_corpus, tmp_path):
     scored(run, write_corpus(moved(0)))
     path = write_corpus(moved(1))
-    arguments = [
-        "compare",
-        path,
-        "-m",
-        "pk",
-        "-m",
-        "boundary_similarity",
-        "--baseline",
-        "base.json",
-    ]
+    metrics = ("-m", "pk", "-m", "boundary_similarity")
+    arguments = ("compare", path, *metrics, "--baseline", "base.json")
     for format in ("json", "csv", "md", "latex", "table"):
         done = run(*arguments, "-f", format)
         assert done.returncode == 3, done.stderr

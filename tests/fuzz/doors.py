@@ -6,9 +6,7 @@ import contextlib
 import gzip
 import io
 import json
-import sys
 from collections.abc import Callable
-from contextlib import contextmanager
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,10 +19,11 @@ import pandas as pd
 import yaml
 
 import reffree
-from reffree.cli import cli, main
+from reffree.cli import cli
 from reffree.formats import format_names, load, read_system, save
 from tests import synthetic_results
 from tests.fuzz import mutations
+from tests.helpers import run_main
 
 Door = Callable[[Random, Path], None]
 
@@ -51,35 +50,16 @@ QMSUM = {
 TIMES = ("00:00:01.000 --> 00:00:03.000", "00:00:03.000 --> 00:01:00.500")
 VTT = f"WEBVTT\n\n1\n{TIMES[0]}\n<v Ann>Bees fly.\n\n2\n{TIMES[1]}\n<v Bob>They do.\n"
 SPOKEN = [{"speaker": "USER", "utterance": unit, "text": unit, "message": unit} for unit in UNITS]
+TAXI = {"service": "taxi", "state": {"active_intent": "x", "slot_values": {"a": ["b"]}}}
+PIZZA = {"annotations": [{"name": "pizza.size"}]}
 TREES = {
     "tiage": TIAGE,
     "qmsum": QMSUM,
     "utterances": [{"dial_id": 0, "utterances": list(UNITS), "segments": [3, 2], "set": "test"}],
-    "multiwoz": [
-        {
-            "dialogue_id": "a",
-            "turns": [
-                {
-                    **turn,
-                    "frames": [
-                        {
-                            "service": "taxi",
-                            "state": {"active_intent": "x", "slot_values": {"a": ["b"]}},
-                        }
-                    ],
-                }
-                for turn in SPOKEN
-            ],
-        }
-    ],
+    "multiwoz": [{"dialogue_id": "a", "turns": [{**turn, "frames": [TAXI]} for turn in SPOKEN]}],
     "topical-chat": {"t": {"content": [{**turn, "knowledge_source": ["FS1"]} for turn in SPOKEN]}},
     "taskmaster": [
-        {
-            "conversation_id": "a",
-            "utterances": [
-                {**turn, "segments": [{"annotations": [{"name": "pizza.size"}]}]} for turn in SPOKEN
-            ],
-        }
+        {"conversation_id": "a", "utterances": [{**turn, "segments": [PIZZA]} for turn in SPOKEN]}
     ],
     "chapters": {"version": "1", "chapters": [{"startTime": 0, "title": "a"}, {"startTime": 2.5}]},
     "wikisection": [
@@ -460,42 +440,8 @@ def command(rng: Random, folder: Path) -> None:
     assert "Traceback" not in err, (args, err)
 
 
-ERRORS = ("strict", "backslashreplace")  # of standard output and standard error, as Python has them
-
-
-def run_main(args: list[str], folder: Path) -> tuple[int, str, str]:
-    """Run the command in this process: its exit code, and what it wrote."""
-    streams = [io.TextIOWrapper(io.BytesIO(), "utf-8", errors) for errors in ERRORS]
-    with _replaced(folder, *streams):
-        try:
-            main(args)
-            code = 0
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-    texts = []
-    for stream in streams:
-        stream.flush()
-        texts.append(stream.buffer.getvalue().decode())  # type: ignore[attr-defined]
-    return code, texts[0], texts[1]
-
-
-@contextmanager
-def _replaced(folder: Path, out: io.TextIOWrapper, err: io.TextIOWrapper):
-    kept = sys.stdin, sys.stdout, sys.stderr
-    sys.stdin, sys.stdout, sys.stderr = io.TextIOWrapper(io.BytesIO(b""), "utf-8"), out, err
-    try:
-        with contextlib.chdir(folder):
-            yield
-    finally:
-        sys.stdin, sys.stdout, sys.stderr = kept
-
-
 DOORS: dict[str, Door] = {
-    **{
-        f"corpus-{format}": partial(corpus, format)
-        for format in format_names()
-        if format != "parquet"
-    },
+    **{f"corpus-{each}": partial(corpus, each) for each in format_names() if each != "parquet"},
     "frame": frame,
     "system": system,
     "vectors-npz": partial(vectors, "npz"),

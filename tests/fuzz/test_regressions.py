@@ -370,7 +370,10 @@ def test_a_broken_pipe_is_left_quietly(environment, corpus, tmp_path):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")  # noqa: PTH110
-@pytest.mark.parametrize("args", [["--version"], ["convert", "corpus.jsonl", "-"]])
+@pytest.mark.parametrize(
+    "args",
+    [["--version"], ["convert", "corpus.jsonl", "-"], ["score", "corpus.jsonl", "-m", "arp_cos"]],
+)
 def test_a_full_output_is_a_sentence(environment, corpus, tmp_path, args):
     with open("/dev/full", "w") as full:  # noqa: PTH123
         done = started(environment, tmp_path, *args, stdout=full)

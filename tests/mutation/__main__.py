@@ -11,7 +11,6 @@ import argparse
 import hashlib
 import json
 import os
-import re
 import shutil
 import signal
 import sys
@@ -59,7 +58,6 @@ module's path counts. The module's own doctests are run as well."""
 
 # Kernels run as Python where they have the fault; these are slow that way, and are compiled anew.
 COMPILED = ("reffree/metrics/free/",)
-MACHINE_CODE = "machine-code"
 LIBRARIES = ("numpy", "scipy.stats", "torch", "numba", "pytest")
 SLOWER = 4  # times as long as without a fault is too long, and some seconds for the start
 PATIENCE = 20.0
@@ -101,7 +99,7 @@ def run_tests(tree: Path, tests: list[str], compiled: bool) -> None:
         "PYTHONPATH": str(tree),
         "PYTHONPYCACHEPREFIX": str(tree / "bytecode"),
         "REFFREE_CACHE_DIR": str(tree / "cache"),
-        "NUMBA_CACHE_DIR": str(tree / MACHINE_CODE),
+        "XDG_CACHE_HOME": str(tree / "machine-code"),
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
     }
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -112,7 +110,6 @@ def run_tests(tree: Path, tests: list[str], compiled: bool) -> None:
     import numba
     import pytest
 
-    numba.config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"]
     if not compiled:
         os.environ["NUMBA_DISABLE_JIT"] = "1"
         numba.config.DISABLE_JIT = 1
@@ -153,26 +150,6 @@ def is_kernel(text: str) -> bool:
     return "njit" in text or "intrinsic" in text
 
 
-def importers(tree: Path, module: str) -> list[Path]:
-    """A kernel and all kernels that import it, directly or not."""
-    paths = (tree / "reffree").rglob("*.py")
-    texts = {path: text for path in paths if is_kernel(text := path.read_text())}
-    found = [tree / module]
-    for path in found:
-        dotted = ".".join(path.relative_to(tree).with_suffix("").parts)
-        package, _, name = dotted.rpartition(".")
-        wanted = re.compile(rf"from {dotted} import|from {package} import .*\b{name}\b")
-        found += [at for at, text in texts.items() if at not in found and wanted.search(text)]
-    return found
-
-
-def forget_machine_code(tree: Path, modules: list[Path]) -> None:
-    """Remove what numba compiled: it does not see that what a function calls has changed."""
-    for module in modules:
-        for code in (tree / MACHINE_CODE).glob(f"*/{module.stem}.*.nb?"):
-            code.unlink()
-
-
 def first_failure(tree: Path) -> str:
     """The test that noticed, as pytest's log names it."""
     lines = (tree / "log.txt").read_text(errors="replace").splitlines()
@@ -200,7 +177,6 @@ def examined(module: str, tree: Path, faults: list[Mutant]) -> list[dict[str, ob
     tests, path = files_for(module), tree / module
     text = path.read_text()
     compiled = not is_kernel(text) or module.startswith(COMPILED)
-    callers = importers(tree, module) if is_kernel(text) else []
     began = time.monotonic()
     if not passed(tree, tests, compiled, 900.0):
         click.echo((tree / "log.txt").read_text(errors="replace"), err=True)
@@ -210,7 +186,6 @@ def examined(module: str, tree: Path, faults: list[Mutant]) -> list[dict[str, ob
     judged = json.loads(JUDGED.read_text()).get(module, {})
     for fault in faults:
         write_module(tree, path, fault.source())
-        forget_machine_code(tree, callers)
         survived = passed(tree, tests, compiled, seconds)
         end = judged.get(fault.label, "survived") if survived else "killed"
         by = None if survived else first_failure(tree)
@@ -218,7 +193,6 @@ def examined(module: str, tree: Path, faults: list[Mutant]) -> list[dict[str, ob
         rows.append(row)
         click.echo(f"{module}:{fault.line}  {end if survived else by}  {fault.label}")
     write_module(tree, path, text)
-    forget_machine_code(tree, callers)
     return rows
 
 
@@ -235,21 +209,6 @@ def table(rows: list[dict[str, object]]) -> str:
     return "\n".join(lines)
 
 
-def list_modules(paths: list[str]) -> list[str]:
-    """Modules, and those in folders, as paths from the root."""
-    found = []
-    for path in map(Path, paths):
-        inside = sorted(path.rglob("*.py")) if path.is_dir() else [path]
-        found += [str(file.resolve().relative_to(ROOT)) for file in inside]
-    return found
-
-
-def read_survivors(results: Path) -> set[tuple[str, str]]:
-    """The mutants that survived in an earlier run."""
-    rows = json.loads(results.read_text())
-    return {(row["module"], row["mutant"]) for row in rows if row["end"] == "survived"}
-
-
 def main() -> int:
     """Read the command line, examine the modules and print the table."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
@@ -262,10 +221,15 @@ def main() -> int:
     for name in LIBRARIES:
         __import__(name)
     rows: list[dict[str, object]] = []
-    survivors = read_survivors(options.again) if options.again else set()
+    before = json.loads(options.again.read_text()) if options.again else []
+    survivors = {(row["module"], row["mutant"]) for row in before if row["end"] == "survived"}
+    modules: list[Path] = []
+    for path in map(Path, options.paths):
+        modules += sorted(path.rglob("*.py")) if path.is_dir() else [path]
     with tempfile.TemporaryDirectory() as folder:
         tree = copied_tree(Path(folder))
-        for module in list_modules(options.paths):
+        for file in modules:
+            module = str(file.resolve().relative_to(ROOT))
             faults = chosen(tree, module, options.sample, options.seed)
             if options.again:
                 faults = [fault for fault in faults if (module, fault.label) in survivors]
