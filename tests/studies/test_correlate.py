@@ -13,7 +13,6 @@ from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import corpus_vectors, distinct_texts
 from reffree.encoders.options import EncoderOptions
-from reffree.evaluate.result import Field, Table
 from reffree.evaluate.score import score
 from reffree.metrics.registry import STUDIED
 from reffree.report.render import render
@@ -29,7 +28,7 @@ from reffree.studies.correlate_pool import (
     complete_pool,
     sentinel_scores,
 )
-from reffree.studies.encoders import measure_speed, tell_apart
+from reffree.studies.encoders import measure_speed, recommend
 from reffree.util.errors import EncoderError, InputError
 from reffree.util.progress import no_progress
 from reffree.util.seeds import rng_for
@@ -324,33 +323,72 @@ def test_differences_between_encoders_are_those_of_the_definition(compared):
     assert row["p_bh"] == row["p"]
 
 
-def made_up(rows):
-    names = ("encoder_a", "encoder_b", "difference", "p_bh")
-    fields = [Field(n, n, "text" if n.startswith("encoder") else "number") for n in names]
-    return Table.of("differences", "", fields, [dict(zip(names, r, strict=True)) for r in rows])
+def difference(a, b, value, p, metric="expected_pk"):
+    ci = None if value is None else [value - 0.1, value + 0.2]
+    return {"encoder_a": a, "encoder_b": b, "metric": metric, "gold": "pk", "difference": value} | {
+        "ci": ci,
+        "p_bh": p,
+    }
+
+
+def correlation(encoder, value, metric="expected_pk"):
+    return {"encoder": encoder, "free": metric, "gold": "pk", "value": value}
+
+
+BOTH = [correlation("a", 0.7), correlation("b", 0.8), correlation("a", 0.9, "silhouette")]
+SAID = "expected_pk agrees with pk over independent systems with a Pearson of 0.80 under b and 0.70"
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("differences", "speeds", "use", "said"),
     [
-        ([("a", "b", 0.1, 0.2), ("a", "c", 0.9, 0.001)], "b cannot be told from a: in none of 1 "),
-        ([("a", "b", -0.1, 0.02), ("a", "b", -0.2, 0.3)], "b is better than a in 1 of 2 "),
         (
-            [("a", "b", -0.1, 0.02), ("a", "b", 0.2, 0.03), ("a", "b", None, None)],
-            "b is better than a in 1 and worse in 1 of 2 ",
+            [difference("a", "b", -0.1, 0.2), difference("a", "b", 0.5, 0.001, "silhouette")],
+            {},
+            "b",
+            "a cannot be told from b (best − other: 0.10, 95 % interval -0.10 to 0.20, p 0.2, ",
         ),
-        ([("a", "b", 0.1, None)], "Whether b is better than a cannot be tested: too few documents"),
+        (
+            [difference("a", "b", -0.1, 0.2)],
+            {"a": 90.0, "b": 10.0},
+            "a",
+            "corrected for all comparisons). It encodes 9 times as many units a second.",
+        ),
+        ([difference("a", "b", -0.1, 0.2)], {"a": 19.0, "b": 10.0}, "b", "a cannot be told from b"),
+        ([difference("b", "a", 0.1, 0.01)], {"a": 90.0, "b": 10.0}, "b", "b is better than a ("),
+        (
+            [difference("b", "a", 0.1, 0.01), difference("a", "b", 0.1, 0.2)],
+            {},
+            "b",
+            "b is better than a: better on 1 of 2 corpora, at p 0.05, corrected",
+        ),
+        (
+            [difference("b", "a", -0.1, 0.01), difference("a", "b", 0.1, 0.2)],
+            {},
+            "b",
+            "a cannot be told from b: better on 0 of 2 corpora, worse on 1, at p 0.05",
+        ),
+        ([difference("a", "b", 0.1, None)], {}, "b", "cannot be tested: too few documents"),
     ],
 )
-def test_it_is_said_whether_encoders_can_betell_apart(rows, said):
-    assert tell_apart(made_up(rows), "b", "a").startswith(said)
+def test_an_encoder_is_recommended_by_the_metric_that_is(differences, speeds, use, said):
+    measured = {encoder: {"units_per_second": speed} for encoder, speed in speeds.items()}
+    first, second = recommend(BOTH, differences, measured)
+    assert first.startswith(f"Use {use}: {SAID}")
+    assert said in second
 
 
-def test_encoders_are_told_apart_in_the_answer(compared):
+def test_without_the_recommended_metric_the_one_that_follows_gold_best_counts():
+    rows = [correlation(e, v, m) for m, e, v in (("x", "a", 0.2), ("y", "a", 0.6), ("y", "b", 0.5))]
+    first, _ = recommend(rows, [difference("a", "b", 0.1, 0.9, "y")], {})
+    assert first.startswith("Use a: y agrees with pk")
+
+
+def test_the_answer_recommends_an_encoder(compared):
     _, made, found = compared
     (row,) = found.table("differences").records()
-    best, other = made if row["difference"] > 0 else made[::-1]
-    assert tell_apart(found.table("differences"), best, other) in found.verdict
+    best = made[0] if row["difference"] > 0 else made[1]
+    assert found.verdict[0].startswith(f"Use {best}: arp_pair agrees with pk")
 
 
 def test_cross_judging_scores_systems_of_one_with_the_other(compared):
@@ -374,6 +412,7 @@ def test_speed_is_measured_only_when_asked_for(compared):
     )
     assert speed["texts"] == len(distinct_texts(corpus))
     assert speed["units_per_second"] > 0
+    assert 0 < speed["slowest_round"] <= 1
 
 
 # Ghinassi et al. (2024), Table 1, columns of Table 2 over its 12 cases: mean and deviation. The
