@@ -105,10 +105,6 @@ def test_ghd_equals_the_exhaustive_search(masses, insertion, deletion, shift):
 
 
 def test_near_misses_by_hand():
-    assert BoundarySimilarity()([5, 5], [4, 6]) == 0.5
-    for n_t, b in ((1, 0), (2, 0), (3, 1 / 3), (10, 0.8)):
-        assert_is(BoundarySimilarity(n_t)([5, 5], [3, 7]), b)
-    assert_is(SegmentationSimilarity()([5, 5], [4, 6]), 17 / 18)
     # segeval 2.0.11, similarity/boundary_test.py: clustered boundaries, near miss, both.
     assert_is(BoundarySimilarity()([2, 3, 6], [1, 1, 3, 1, 5]), 1 / 2)
     assert_is(BoundarySimilarity()([2, 3, 6], [2, 2, 7]), 3 / 4)

@@ -129,6 +129,7 @@ def test_table(hypothesis, row, column):
         ("pk", REFERENCE, [10], 1),
         ("boundary_similarity", [4, 6], [5, 5], F(1, 2)),
         ("boundary_similarity", [3, 7], [5, 5], 0),
+        ("boundary_similarity:n_t=1", [3, 7], [5, 5], 0),
         ("boundary_similarity:n_t=3", [3, 7], [5, 5], F(1, 3)),
         ("boundary_similarity:n_t=10", [3, 7], [5, 5], F(4, 5)),
         ("segmentation_similarity", [4, 6], [5, 5], F(17, 18)),
