@@ -49,9 +49,7 @@ REAL = {
 SMALL = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
 ENDS = {"bos_token_id": 1, "eos_token_id": 2}
 SHRUNK = {
-    "roberta": {
-        **{"pad_token_id": 0, "intermediate_size": 32, "max_position_embeddings": 34},
-    },
+    "roberta": {**{"pad_token_id": 0, "intermediate_size": 32, "max_position_embeddings": 34}},
     "mpnet": {"pad_token_id": 0, "intermediate_size": 32, "max_position_embeddings": 34},
     "falcon": {"max_position_embeddings": 32},
     "llama": {

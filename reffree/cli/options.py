@@ -138,13 +138,13 @@ def files_by_name(
     ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]
 ) -> dict[str, str]:
     """Read every NAME=FILE; refuse a name that comes twice."""
-    found = split_files(ctx, param, texts)
-    names = [name for name, _ in found]
-    for name in names:
-        if names.count(name) > 1:
+    found: dict[str, str] = {}
+    for name, file in split_files(ctx, param, texts):
+        if name in found:
             flag = param.opts[0]
             raise click.UsageError(f"{flag} {name}=… twice: give one of them another name.")
-    return dict(found)
+        found[name] = file
+    return found
 
 
 _input = partial(click.option, cls=SectionOption, section="Input")

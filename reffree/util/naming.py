@@ -58,10 +58,12 @@ def parse_named(text: str, registry: Mapping[str, type[T]], kind: str, flag: str
     """Make what ``text`` names; ``kind`` and ``flag`` are for messages."""
     name, _, given = text.partition(":")
     if "," in name:
+        parts = [part if part.isprintable() else repr(part) for part in text.split(",")]
+        repeated = shorten(" ".join(f"{flag} {part}" for part in parts), 200)
         raise OptionError(
             f"several {kind}s in one, {shorten(text)!r}",
             expected=f"one {kind}",
-            remedy=f"repeat the option: {_repeated(text, flag)}",
+            remedy=f"repeat the option: {repeated}",
         )
     if name not in registry:
         raise UnknownNameError(kind, name, registry)
@@ -90,11 +92,6 @@ def parse_named(text: str, registry: Mapping[str, type[T]], kind: str, flag: str
         raise OptionError(
             f"{error.found} in {shorten(text)!r}", expected=error.expected, remedy=error.remedy
         ) from None
-
-
-def _repeated(text: str, flag: str) -> str:
-    parts = [part if part.isprintable() else repr(part) for part in text.split(",")]
-    return shorten(" ".join(f"{flag} {part}" for part in parts), 200)
 
 
 def settings_of(thing: Named) -> dict[str, Value]:

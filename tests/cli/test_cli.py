@@ -194,10 +194,7 @@ def test_several_corpora_are_one(run, write_corpus):
     parts = run("score", first, second, "-f", "json")
     assert parts.stdout == run("score", whole, "-f", "json").stdout
     assert failed(
-        run("score", first, first),
-        "document 'm0'",
-        "the id a second time",
-        "a.jsonl, line 1",
+        run("score", first, first), "document 'm0'", "the id a second time", "a.jsonl, line 1"
     )
 
 
@@ -451,16 +448,13 @@ def test_interrupted_encoding_resumes_from_the_cache(write_corpus, environment, 
     process = subprocess.Popen(arguments, env=here, stderr=subprocess.PIPE, text=True)
 
     def rows():
-        found = list((tmp_path / "cache").rglob("*.sqlite"))
-        if not found:
-            return 0
-        db = sqlite3.connect(found[0], timeout=30)
-        try:
-            return db.execute("SELECT count(*) FROM v").fetchone()[0]
-        except sqlite3.OperationalError:  # not laid out yet
-            return 0
-        finally:
-            db.close()
+        for file in (tmp_path / "cache").rglob("*.sqlite"):
+            with (
+                contextlib.suppress(sqlite3.OperationalError),  # not laid out yet
+                contextlib.closing(sqlite3.connect(file, timeout=30)) as db,
+            ):
+                return db.execute("SELECT count(*) FROM v").fetchone()[0]
+        return 0
 
     deadline = time.monotonic() + 120
     while not rows() and process.poll() is None:

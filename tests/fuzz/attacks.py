@@ -185,10 +185,7 @@ def endpoint(rng: Random, folder: Path) -> None:
         told = ""
         asking = EndpointEncoder(parse_address(server.encoder), kept=folder)
         asking.timeout = 0.1
-        with (
-            patch.dict(os.environ, REFFREE_API_KEY=KEY),
-            patch.object(endpoints, "sleep"),
-        ):
+        with patch.dict(os.environ, REFFREE_API_KEY=KEY), patch.object(endpoints, "sleep"):
             try:
                 opened = EmbeddingCache(cache_path(folder, asking.spec), asking.spec)
                 found, _ = encode_texts(CachedEncoder(lambda: asking, opened, asking.spec), texts)
