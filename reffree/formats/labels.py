@@ -163,7 +163,6 @@ def numbers(n: int) -> list[str]:
 
 
 def _size(label: Label) -> int:
-    """Count the units that a segmentation covers."""
     value, convention = label.value, label.convention
     expected, remedy = "the text, which tells how many units there are", "give it with --text"
     if isinstance(value, Segmentation):

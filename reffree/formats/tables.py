@@ -88,7 +88,6 @@ class Table(Format):
         return [self._document(found, *group) for group in groups.values()]
 
     def _find_columns(self, row: Row, place: Place) -> dict[str, str]:
-        """Match columns with those that the table has."""
         given = {column: getattr(self, column) for column in COLUMNS}
         columns = {column: name for column, name in given.items() if name is not None}
         for column, name in columns.items():

@@ -92,7 +92,6 @@ def _plain(value: Any) -> Any:  # noqa: ANN401  (a cell)
 
 
 def _listed(given: list[Any], format: Format | None) -> Iterator[Document]:
-    """Make documents of a list: of documents, or of sentences."""
     if all(isinstance(each, str) for each in given):
         yield Document.build("1", given, place=Place(_LIST))
         return
