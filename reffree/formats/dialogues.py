@@ -51,9 +51,7 @@ Labels = Sequence[Sequence[str]]
 
 
 def by_label(labels: Labels) -> Segmentation | None:
-    """Begin a segment where the label has to change: the one before stays if it may.
-
-    Utterances before the first label have that one; None where there is no label at all.
+    """Begin a segment where the label has to change; None where there is no label at all.
 
     >>> by_label([[], ["hotel"], [], ["taxi", "hotel"], ["taxi"]]).masses
     (4, 1)

@@ -64,10 +64,7 @@ class Table(Format):
     def documents(
         self, rows: Iterable[tuple[Row, Place]], name: str, place: Place
     ) -> list[Document]:
-        """Make documents of rows, each with all columns; ``name`` is that of the only document.
-
-        A document's rows need not stand together; their order is that of the table.
-        """
+        """Make documents of rows with all columns; ``name`` is that of an only document."""
         found: dict[str, str] = {}
         groups: dict[str, tuple[list[Place], dict[str, list[str]]]] = {}
         for row, at in rows:
