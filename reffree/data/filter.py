@@ -109,7 +109,6 @@ KINDS: dict[str, Callable[[Sequence[str]], list[bool]]] = {
 
 
 def _only(document: Document, kept: tuple[bool, ...]) -> Document:
-    """Return a document without some of its units."""
     if not any(kept):
         found = f"nothing but units to leave out ({counted(len(kept), 'unit')})"
         expected = "at least one unit that takes part"

@@ -104,7 +104,6 @@ class Choi(Format):
 
 
 def _documents_in(folder: Source) -> list[tuple[str, Source]]:
-    """List the files of a folder that may be documents."""
     wanted = (REF,) if REF in folder.suffixes else SUFFIXES
     return [(name, file) for name, file in folder.files.items() if file.suffix in wanted]
 

@@ -183,7 +183,6 @@ class TiageTable(Format):
 
 
 def _row(line: str) -> tuple[str, str, str] | None:
-    """Split a line into index, utterance and label."""
     index, _, rest = line.lstrip().partition("\t")
     utterance, tab, label = rest.rpartition("\t")
     return (index, utterance, label.strip()) if tab and index.isdecimal() else None

@@ -51,9 +51,7 @@ Labels = Sequence[Sequence[str]]
 
 
 def by_label(labels: Labels) -> Segmentation | None:
-    """Begin a segment where the label has to change: the one before stays if it may.
-
-    Utterances before the first label have that one; None where there is no label at all.
+    """Begin a segment where the label has to change; None where there is no label at all.
 
     >>> by_label([[], ["hotel"], [], ["taxi", "hotel"], ["taxi"]]).masses
     (4, 1)
@@ -100,15 +98,12 @@ class Joined(Format):
         documents = []
         for first in range(0, len(dialogues), self.join):
             group = dialogues[first : first + self.join]
-            place = group[0].place
-            document = Document.build(
-                f"{place.document}+{len(group) - 1}" if len(group) > 1 else str(place.document),
-                [unit for each in group for unit in each.units],
-                gold=by_label([label for each in group for label in each.labels]),
-                speakers=[speaker for each in group for speaker in each.speakers] or None,
-                place=place,
-            )
-            documents.append(document)
+            place, more = group[0].place, f"+{len(group) - 1}" if len(group) > 1 else ""
+            units = [unit for each in group for unit in each.units]
+            gold = by_label([label for each in group for label in each.labels])
+            said = [speaker for each in group for speaker in each.speakers] or None
+            id = f"{place.document}{more}"
+            documents.append(Document.build(id, units, gold=gold, speakers=said, place=place))
         return documents
 
 

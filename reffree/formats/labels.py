@@ -163,7 +163,6 @@ def numbers(n: int) -> list[str]:
 
 
 def _size(label: Label) -> int:
-    """Count the units that a segmentation covers."""
     value, convention = label.value, label.convention
     expected, remedy = "the text, which tells how many units there are", "give it with --text"
     if isinstance(value, Segmentation):
@@ -180,10 +179,7 @@ def _size(label: Label) -> int:
 
 
 def numbered(labels: Sequence[Label], ids: Sequence[str] | None = None) -> list[Label]:
-    """Give labels without ids the ids of a corpus in order, or 1, 2, ….
-
-    Labels are without ids either all or none, within one file; several files number on.
-    """
+    """Give labels without ids the ids of a corpus in order, or 1, 2, …; several files number on."""
     anonymous = [label for label in labels if label.document is None]
     if not anonymous:
         return list(labels)
@@ -200,10 +196,7 @@ def numbered(labels: Sequence[Label], ids: Sequence[str] | None = None) -> list[
 
 
 def attach(documents: Sequence[Document], labels: Sequence[Label]) -> list[Document]:
-    """Set every label on its document; each document must get at least one, each name once.
-
-    A segmentation that the document came with may be there again if it is the same.
-    """
+    """Set every label on its document; each must get at least one, and none that differs."""
     by_id: dict[str, list[Label]] = {document.id: [] for document in documents}
     for label in labels:
         if label.document not in by_id:

@@ -100,23 +100,10 @@ class _Files:
     def elements(self, name: str) -> list[ElementTree.Element]:
         """All elements of a file in its order, the root first."""
         if name not in self._elements:
-            found = list(self._root(self.files[name]).iter())
+            found = list(_read_xml(self.files[name]).iter())
             self._elements[name] = found
             self._index[name] = {id: i for i, each in enumerate(found) if (id := each.get(_ID))}
         return self._elements[name]
-
-    def _root(self, file: Source) -> ElementTree.Element:
-        """Read XML in the encoding it names; declarations of its own, which can grow, are none."""
-        content = file.content()
-        expected, remedy = "files as NXT writes them", "unpack the corpus again"
-        if any(part in content for part in (b"<!DOCTYPE", b"<!ENTITY", b"\0")):
-            found = "XML with declarations of its own (<!DOCTYPE, <!ENTITY), or in UTF-16"
-            raise mistake(file.place(), found, expected, remedy)
-        try:
-            return ElementTree.fromstring(content)
-        except (ElementTree.ParseError, expat.ExpatError, LookupError, ValueError) as error:
-            found = f"a file that is not XML ({shorten(str(error))})"
-            raise mistake(file.place(), found, "XML as NXT has it", remedy) from None
 
     def pointed(self, child: ElementTree.Element, place: Place) -> list[ElementTree.Element]:
         """Follow a pointer to elements of another file."""
@@ -133,6 +120,20 @@ class _Files:
                 found = f"a pointer to {shorten(id)!r}, which {name} does not have"
                 raise mistake(place, found, "an id of that file", _SAME_VERSION)
         return elements[index[first] : index[last] + 1]
+
+
+def _read_xml(file: Source) -> ElementTree.Element:
+    """Read XML in the encoding it names; declarations of its own, which can grow, are refused."""
+    content = file.content()
+    expected, remedy = "files as NXT writes them", "unpack the corpus again"
+    if any(part in content for part in (b"<!DOCTYPE", b"<!ENTITY", b"\0")):
+        found = "XML with declarations of its own (<!DOCTYPE, <!ENTITY), or in UTF-16"
+        raise mistake(file.place(), found, expected, remedy)
+    try:
+        return ElementTree.fromstring(content)
+    except (ElementTree.ParseError, expat.ExpatError, LookupError, ValueError) as error:
+        found = f"a file that is not XML ({shorten(str(error))})"
+        raise mistake(file.place(), found, "XML as NXT has it", remedy) from None
 
 
 def _segments(id: str, files: _Files, topic_of: dict[str, int]) -> Iterator[TimedUnit]:

@@ -65,23 +65,22 @@ def check_target(path: str | Path) -> None:
 
 def write_scores(path: str | Path, scores: Mapping[str, Sequence[float]]) -> None:
     """Write a scorer's score of every gap by document id; ``-`` is standard output."""
-    tables = ({"id": id, "scores": [float(each) for each in s]} for id, s in scores.items())
-    write_file(
-        Path(path), (f"{dumps(table, Place(document=str(table['id'])))}\n" for table in tables)
+    lines = (
+        dumps({"id": id, "scores": list(map(float, given))}, Place(document=id)) + "\n"
+        for id, given in scores.items()
     )
+    write_file(Path(path), lines)
 
 
 def _format_of(target: Path) -> str:
-    if str(target) == "-":
-        return "jsonl"
     suffix = "" if is_folder(target) else target.suffix.lower()
-    if suffix == ".jsonl":
+    if str(target) == "-" or suffix == ".jsonl":
         return "jsonl"
     known = formats().values()
     by_suffix = {ending: each.name for each in known for ending in each.written_as or ()}
     if suffix in by_suffix:
         return by_suffix[suffix]
-    names = "one of " + ", ".join(format_names(writable=True))
+    names = f"one of {', '.join(format_names(writable=True))}"
     names = "dialseg or segeval" if suffix == ".json" else names
     found = f"the extension {suffix}, which does not tell the format"
     expected = f"one of {', '.join(sorted(filter(None, by_suffix)))}, or a format by name"

@@ -64,10 +64,7 @@ class Table(Format):
     def documents(
         self, rows: Iterable[tuple[Row, Place]], name: str, place: Place
     ) -> list[Document]:
-        """Make documents of rows, each with all columns; ``name`` is that of the only document.
-
-        A document's rows need not stand together; their order is that of the table.
-        """
+        """Make documents of rows with all columns; ``name`` is that of an only document."""
         found: dict[str, str] = {}
         groups: dict[str, tuple[list[Place], dict[str, list[str]]]] = {}
         for row, at in rows:
@@ -88,7 +85,6 @@ class Table(Format):
         return [self._document(found, *group) for group in groups.values()]
 
     def _find_columns(self, row: Row, place: Place) -> dict[str, str]:
-        """Match columns with those that the table has."""
         given = {column: getattr(self, column) for column in COLUMNS}
         columns = {column: name for column, name in given.items() if name is not None}
         for column, name in columns.items():

@@ -84,18 +84,14 @@ def documents_of_rows(
 def _plain(value: Any) -> Any:  # noqa: ANN401  (a cell)
     """Turn arrays and series into lists, also inside of lists and tables, nulls left out."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items() if not _is_null(each)}
+        nulls = [k for k, v in value.items() if v is None or (isinstance(v, float) and v != v)]
+        return {str(key): _plain(each) for key, each in value.items() if key not in nulls}
     if hasattr(value, "tolist"):
         value = value.tolist()
     return [_plain(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
-def _is_null(value: object) -> bool:
-    return value is None or (isinstance(value, float) and value != value)
-
-
 def _listed(given: list[Any], format: Format | None) -> Iterator[Document]:
-    """Make documents of a list: of documents, or of sentences."""
     if all(isinstance(each, str) for each in given):
         yield Document.build("1", given, place=Place(_LIST))
         return

@@ -6,15 +6,14 @@ import pytest
 
 from reffree.data.corpus import Corpus, Document
 from reffree.formats import read_scores, write_scores
+from tests.formats.conftest import write
 from tests.helpers import refusal
 
 CORPUS = Corpus((Document.build("a", ["1", "2", "3"]), Document.build("b", ["1"])))
 
 
-def written(tmp_path, *lines):
-    path = tmp_path / "s.jsonl"
-    path.write_text("\n".join(lines) + "\n")
-    return path
+def written(*lines):
+    return write("\n".join(lines) + "\n", "s.jsonl")
 
 
 def test_what_is_written_is_read(tmp_path):
@@ -23,16 +22,16 @@ def test_what_is_written_is_read(tmp_path):
     assert read_scores(tmp_path / "s.jsonl", CORPUS) == scores
 
 
-def test_any_order_becomes_that_of_the_corpus(tmp_path):
-    path = written(tmp_path, '{"scores": [], "id": "b"}', '{"id": "a", "scores": [1, 0.5]}')
+def test_any_order_becomes_that_of_the_corpus():
+    path = written('{"scores": [], "id": "b"}', '{"id": "a", "scores": [1, 0.5]}')
     assert list(read_scores(path, CORPUS).items()) == [("a", [1.0, 0.5]), ("b", [])]
 
 
-def test_units_without_text_give_their_gaps_highest_score(tmp_path):
+def test_units_without_text_give_their_gaps_highest_score():
     corpus = Corpus((Document.build("a", ["", "1", "", " ", "2", "3", ""]),))
-    every = written(tmp_path, '{"id": "a", "scores": [9, 1, 3, 2, 0.5, 8]}')
+    every = written('{"id": "a", "scores": [9, 1, 3, 2, 0.5, 8]}')
     assert read_scores(every, corpus) == {"a": [3.0, 0.5]}
-    kept = written(tmp_path, '{"id": "a", "scores": [0.1, 0.2]}')
+    kept = written('{"id": "a", "scores": [0.1, 0.2]}')
     assert read_scores(kept, corpus) == {"a": [0.1, 0.2]}
 
 
@@ -64,9 +63,8 @@ A, B = '{"id": "a", "scores": [0, 1]}', '{"id": "b", "scores": []}'
         (['{"id": "a", "scores": [0'], "line 1: found text that is not JSON"),
     ],
 )  # fmt: skip
-def test_what_is_refused(tmp_path, lines, said):
-    found = refusal(read_scores, written(tmp_path, *lines), CORPUS, "mine")
-    assert said in found
+def test_what_is_refused(lines, said):
+    assert said in refusal(read_scores, written(*lines), CORPUS, "mine")
 
 
 def test_a_file_that_is_not_there(tmp_path):
