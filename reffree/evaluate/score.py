@@ -445,6 +445,13 @@ def _check_request(counts: CorpusCounts, metrics: MetricSet, settings: ScoreSett
             remedy='add "systems" to the corpus, or pass --system NAME=FILE',
             place=counts.first,
         )
+    for name, metric in metrics.reference_free.items():
+        if (length := getattr(metric, "length", None)) is not None and length > counts.n_longest:
+            raise OptionError(
+                f"{name}, and no document of more than {counts.n_longest:,} units",
+                expected="segments that documents have room for",
+                remedy="give length= the units that a segment has on average, or leave it out",
+            )
     check_limit("null_draws", settings.null, f"{settings.null:,} draws for --null")
     if settings.explain:
         found = f"a document of {counts.n_longest:,} units for --explain"

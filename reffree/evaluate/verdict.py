@@ -54,9 +54,18 @@ def describe(system: str, scores: Mapping[str, Mapping[str, CorpusScore]]) -> li
             f"({f'{factor:.2g} ×; ' if words else ''}{low:.2g} to {high:.2g} is allowed)"
         )
     if where is not None and (placed := found[where].value) is not None:
-        null, (low, high) = found[where].null, found[where].ci or (placed, placed)
-        if low <= 0 <= high if null is None else ALPHA < null.p < 1 - ALPHA:
+        null, better = found[where].null, ""
+        if _is_by_chance(found[where]):
             words = "cannot be told from chance"
+            others = [
+                (value, name)
+                for name, metrics in scores.items()
+                if name != GOLD and not _is_by_chance(metrics[where])
+                if (value := metrics[where].value) is not None and value > placed
+            ]
+            if others:
+                value, name = max(others)
+                better = f", those of {name} can ({_short(value)})"
         elif placed < 0:
             words = "sit worse than by chance"
         else:
@@ -67,8 +76,16 @@ def describe(system: str, scores: Mapping[str, Mapping[str, CorpusScore]]) -> li
         aside += "" if gold is None else f"; gold {_short(gold)}"
         owner = "its" if cuts else f"{system}'s"
         sits = f"{owner} boundaries {words} ({_short(placed)} of what is possible, chance 0{aside})"
+        sits += better
     sentence = "; ".join(filter(None, (cuts, sits)))
     return [f"{sentence}."] if sentence else []
+
+
+def _is_by_chance(score: CorpusScore) -> bool:
+    """Whether a placement cannot be told from 0."""
+    if score.null is not None:
+        return ALPHA < score.null.p < 1 - ALPHA
+    return score.ci is None or score.ci[0] <= 0 <= score.ci[1]
 
 
 @dataclass(frozen=True, slots=True)

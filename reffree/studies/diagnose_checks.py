@@ -48,6 +48,10 @@ EQUAL_MARGIN = 1e-6
 ALL_ALIKE = 1e-12
 """Variance of unit vectors up to this is rounding."""
 
+NEAREST = 8
+"""Segments asked for. Four hold one that is no neighbour: itself and two neighbours are the others.
+The rest is for ties that are settled in double precision."""
+
 ROWS_AT_ONCE = 256
 """Rows whose cosines with all others are held at a time, so that no table of all pairs is."""
 
@@ -312,6 +316,24 @@ def near_twins(rows: Floats, segment: Integers, threshold: float = THRESHOLD) ->
     return found
 
 
+def nearest_rows(rows: Floats, count: int) -> Integers:
+    """Places of the rows with the largest products with each row, itself among them.
+
+    One thread: on macOS the threads of faiss and of torch can bring down the process.
+    """
+    import faiss
+
+    threads = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(1)
+    try:
+        index = faiss.IndexFlatIP(rows.shape[1])
+        index.add(rows.astype(np.float32))
+        found: Integers = index.search(rows.astype(np.float32), count)[1]
+    finally:
+        faiss.omp_set_num_threads(threads)
+    return found
+
+
 def semantic_returns(rows: Floats, masses: Sequence[int]) -> tuple[Floats, Floats]:
     """Compare every segment's nearest non-neighbour with its nearest neighbour.
 
@@ -334,10 +356,9 @@ def semantic_returns(rows: Floats, masses: Sequence[int]) -> tuple[Floats, Float
     is_zero = np.linalg.norm(sums, axis=1) <= 1e-12 * np.array(masses)
     centroids = directions(np.where(is_zero[:, None], 0.0, sums))
     at = np.arange(n)
-    farther = np.empty(n)
-    for some in portions(n, ROWS_AT_ONCE):
-        is_beside = np.abs(at[some, None] - at) <= 1  # itself, too
-        farther[some] = np.where(is_beside, -np.inf, centroids[some] @ centroids.T).max(1)
+    nearest = nearest_rows(centroids, min(n, NEAREST))
+    cosines = np.einsum("id,ikd->ik", centroids, centroids[nearest])
+    farther = np.where(np.abs(nearest - at[:, None]) > 1, cosines, -np.inf).max(1)
     beside = np.einsum("id,id->i", centroids[1:], centroids[:-1])
     neighbour = np.maximum(np.append(-np.inf, beside), np.append(beside, -np.inf))
     has_both = np.isfinite(farther)

@@ -41,6 +41,7 @@ from reffree.studies.diagnose_checks import (
     directions,
     exact_twins,
     near_twins,
+    nearest_rows,
     semantic_returns,
 )
 from reffree.studies.study import StudySettings
@@ -157,6 +158,17 @@ def test_a_document_of_2000_units_is_searched_without_a_table_of_all_pairs(sprea
     ]
     assert found.tolist() == expected
     assert peak < 8 * n * n
+
+
+def test_threads_of_faiss_are_left_as_they_were():
+    import faiss
+
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(3)
+    assert nearest_rows(np.eye(2), 1).tolist() == [[0], [1]]
+    after = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(before)
+    assert after == 3
 
 
 def corpus_of(n_documents=8, *, noise=0.3, systems=(), gold=True, seed=0, mass=5):
