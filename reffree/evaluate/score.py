@@ -28,7 +28,7 @@ from reffree.evaluate.signature import Signature
 from reffree.evaluate.table import DocumentScores, NullTest, PartScore, ScoreTable
 from reffree.evaluate.verdict import score_notes, verdict
 from reffree.formats.shards import Shards
-from reffree.metrics.free.pooling import document_pool
+from reffree.metrics.free.result import document_pool
 from reffree.metrics.gold.metric import Golds, count_pairs
 from reffree.metrics.gold.pairs import Pairs
 from reffree.metrics.registry import spelling

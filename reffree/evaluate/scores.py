@@ -18,7 +18,7 @@ from reffree.data.segmentation import Segmentation
 from reffree.encoders.options import EncoderOptions
 from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.table import POSTERIOR, CorpusScore, NullTest, PartScore, SystemScores
-from reffree.metrics.free.pooling import document_pool
+from reffree.metrics.free.result import document_pool
 from reffree.statistics.losses import (
     MeanOverDocuments,
     MedianOverDocuments,

@@ -18,8 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from reffree.metrics.free.pooling import Pooled
-from reffree.metrics.free.result import Orientation
+from reffree.metrics.free.result import Orientation, Pooled
 from reffree.metrics.registry import FREE_METRICS, METRICS
 from reffree.statistics.losses import Direction
 from reffree.util.arrays import Floats

@@ -20,8 +20,16 @@ from reffree.metrics.free.custom import CustomMetric, registered
 from reffree.metrics.free.evidence import Reading
 from reffree.metrics.free.expected import Expected, score_expected
 from reffree.metrics.free.inputs import Given, check_finite, check_matrix
-from reffree.metrics.free.pooling import Pooled, document_pool, pool_segments
-from reffree.metrics.free.result import FreeMetric, RawScores, Rule, Unsegmented, check_unsegmented
+from reffree.metrics.free.result import (
+    FreeMetric,
+    Pooled,
+    RawScores,
+    Rule,
+    Unsegmented,
+    check_unsegmented,
+    document_pool,
+    pool_segments,
+)
 from reffree.metrics.names import COMPILED
 from reffree.metrics.registry import WITHOUT_SEARCH, parse_metrics, spelling
 from reffree.util.arrays import Booleans, Floats

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from reffree.data.masses import Masses
 from reffree.metrics.free.evidence import Reading
-from reffree.metrics.free.pooling import Pool, pool_name
 from reffree.metrics.free.posterior import Posterior, PosteriorFacts
-from reffree.metrics.free.result import UNUSUAL, FreeMetric, Orientation, RawScores
+from reffree.metrics.free.result import UNUSUAL, FreeMetric, Orientation, Pool, RawScores, pool_name
 from reffree.metrics.gold.boundary_edits import BoundarySimilarity
 from reffree.metrics.gold.granularity import WF1
 from reffree.metrics.gold.metric import GoldMetric

@@ -35,8 +35,7 @@ from torch.nn.functional import pad
 
 from reffree.data.masses import Masses, hypothesis_width
 from reffree.metrics.free.inputs import MOST_EXPONENT, check_finite, rounding_of
-from reffree.metrics.free.pooling import Pool, Pooled, document_pool
-from reffree.metrics.free.result import RawScores
+from reffree.metrics.free.result import Pool, Pooled, RawScores, document_pool
 from reffree.metrics.registry import spelling
 from reffree.util.arrays import Integers
 

@@ -32,9 +32,8 @@ import numpy as np
 
 from reffree.data.masses import Masses
 from reffree.metrics.free.expected import Expected, Source
-from reffree.metrics.free.pooling import Pool
 from reffree.metrics.free.posterior import Posterior, PosteriorFacts
-from reffree.metrics.free.result import UNUSUAL, FreeMetric, Orientation
+from reffree.metrics.free.result import UNUSUAL, FreeMetric, Orientation, Pool
 from reffree.metrics.gold.metric import GoldMetric
 from reffree.metrics.gold.windows import Pk
 from reffree.util.arrays import Floats, Integers

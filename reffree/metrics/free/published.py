@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from reffree.metrics.free.inputs import MOST_EXPONENT
-from reffree.metrics.free.pooling import Pooled
-from reffree.metrics.free.result import SIMILARITY, UNUSUAL, Orientation, Rule
+from reffree.metrics.free.result import SIMILARITY, UNUSUAL, Orientation, Pooled, Rule
 from reffree.util.errors import mistake
 
 if TYPE_CHECKING:
