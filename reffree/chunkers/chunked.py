@@ -72,12 +72,16 @@ def chunked(
     chunkers: Sequence[Chunker],
     progress: Progress = no_progress,
 ) -> tuple[Corpus, dict[str, ChunkReport]]:
-    """Make a corpus of texts' units, chunk the texts, and say of every chunker what that took."""
+    """Make a corpus of texts' units, chunk the texts, and say of every chunker what that took.
+
+    Systems that a corpus came with are left out: chunkers alone are compared.
+    """
     spans = [[unit.span for unit in each] for each in units]
     corpus = Corpus(
         tuple(
-            text.document
-            or Document.build(text.id, [text.text[a:b] for a, b in each], place=text.place)
+            replace(text.document, systems={})
+            if text.document
+            else Document.build(text.id, [text.text[a:b] for a, b in each], place=text.place)
             for text, each in zip(texts, spans, strict=True)
         )
     )

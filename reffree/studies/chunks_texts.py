@@ -56,6 +56,8 @@ def read_texts(
             found += _read(id, source)
             notes += source.notes
             advance(1)
+    if any(text.document and text.document.systems for text in found):
+        notes.append("The corpus's own systems are not scored here: reffree score does that.")
     empty = [text.id for text in found if not text.text.strip()]
     if len(empty) < len(found):
         notes += [f"Without text, left out: {listed(empty)}."] if empty else []

@@ -46,6 +46,18 @@ def test_every_value_is_the_mean_of_the_definition(small):
             assert row["low"] <= row["value"] <= row["high"]
 
 
+def test_the_size_of_windows_is_said(small):
+    """Half the mean gold segment: 12/3/2 = 2, 6/2 = 3, 2, 3, 2."""
+    corpus, result = small
+    every = "pk, pk_prime, windowdiff and pr_error"
+    assert result.notes == (f"small: windows of 2 to 3 units, 2 in the middle: {every}.",)
+    settled = baselines({"c": corpus}, metrics=["pk:k=corpus", "pr_error:k=4"], methods=["none"])
+    assert settled.notes == (
+        "c: windows of 2 units: pk:k=corpus.",
+        "c: windows of 4 units: pr_error:k=4.",
+    )
+
+
 def test_chart_and_every_format(small):
     check_formats(small[1], "random_known", "corpus,system,reads,segments,metric,value,low,high")
 

@@ -310,7 +310,8 @@ def test_chunkers_are_ranked_by_placement_of_sizes_in_characters(topics, monkeyp
 
 def test_a_corpus_is_no_prose(files):
     units = ["One here.", "Two  there.", "Three."]
-    corpus = Corpus(tuple(Document.build(f"d{i}", units, gold=[2, 1]) for i in "ab"))
+    own = {"own": [1, 2]}
+    corpus = Corpus(tuple(Document.build(f"d{i}", units, gold=[2, 1], systems=own) for i in "ab"))
     reffree.save(corpus, files / "c.jsonl")
     np.savez(files / "w.npz", da=np.eye(3), db=np.eye(3))
     arguments = ("--chunker", "langchain-recursive:chunk_size=22", "--embeddings", "w.npz")
@@ -318,6 +319,7 @@ def test_a_corpus_is_no_prose(files):
     assert result.corpora[0]["units"] == 6
     systems = [row["system"] for row in rows(result, "systems")]
     assert systems == ["gold", "langchain-recursive:chunk_size=22"]
+    assert "The corpus's own systems are not scored here: reffree score does that." in result.notes
     assert "|sentences:given|" in result.signature
     saved = load(files / "s.jsonl")
     assert saved[0].units == corpus[0].units

@@ -16,10 +16,12 @@ import numpy as np
 
 from reffree.data.corpus import GOLD, Corpus
 from reffree.encoders.embed import Vectors
+from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.result import Result, Table, columns, estimate
-from reffree.evaluate.score import check_gold, scores_of
+from reffree.evaluate.score import check_gold, golds_of, scores_of
 from reffree.evaluate.scores import Scores, ScoreSettings
 from reffree.evaluate.signature import Signature
+from reffree.metrics.gold.windows import Windowed
 from reffree.segmenters.segment import HOMES, parse_segmenter, segment
 from reffree.statistics.losses import as_loss
 from reffree.statistics.resampling import DocumentBootstrap
@@ -71,6 +73,7 @@ def baselines(
         part.check(chosen.reference_free.values(), parsed, settings, needs_vectors=needs_vectors)
     studied: list[StudiedCorpus] = []
     rows: list[Row] = []
+    notes: list[str] = []
     for part in parts:
         corpus, embedded = part.corpus, part.encode(settings) if needs_vectors else None
         wanted = [method for method in methods if method not in corpus.hypotheses]
@@ -85,6 +88,7 @@ def baselines(
         how = ScoreSettings(settings, seed=settings.seed)
         scores = scores_of(corpus, chosen, how, embedded, settings.progress)
         rows += _rows(part.name, corpus, scores)
+        notes += _describe_windows(part.name, corpus, chosen)
         signature = Signature.of(chosen, corpus, embedded, seed=settings.seed)
         studied.append(StudiedCorpus(part.name, corpus, embedded, signature))
     names = list(dict.fromkeys(row["metric"] for row in rows))
@@ -108,12 +112,29 @@ def baselines(
         # Methods may have seen vectors where metrics needed none.
         signature={"methods": "+".join(methods) or "none", **made_with},
         settings={"metrics": names},
+        notes=notes,
         reading={
             "reads": "Whether the system reads the text; as its name says, where it came with the "
             "corpus.",
             "value": "Mean over documents, with the interval over resampled documents.",
         },
     )
+
+
+def _describe_windows(corpus: str, documents: Corpus, metrics: MetricSet) -> Iterator[str]:
+    """Say how large the windows of metrics are that slide one over a document."""
+    golds = golds_of(documents)
+    named: dict[str, list[str]] = {}
+    for name, metric in metrics.over(golds).gold_based.items():
+        if isinstance(metric, Windowed):
+            sizes = np.concatenate([metric.sizes(metric.measured(pairs)) for pairs in golds()])
+            low, middle, high = np.quantile(sizes, [0, 0.5, 1])
+            span = f"{low:g} {metric.unit}"
+            if low < high:
+                span = f"{low:g} to {high:g} {metric.unit}, {middle:g} in the middle"
+            named.setdefault(span, []).append(name)
+    for span, names in named.items():
+        yield f"{corpus}: windows of {span}: {listed(names)}."
 
 
 def _rows(name: str, corpus: Corpus, scores: Scores) -> Iterator[Row]:
