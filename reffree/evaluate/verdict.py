@@ -85,7 +85,7 @@ def _is_by_chance(score: CorpusScore) -> bool:
     """Whether a placement cannot be told from 0."""
     if score.null is not None:
         return ALPHA < score.null.p < 1 - ALPHA
-    return score.ci is None or score.ci[0] <= 0 <= score.ci[1]
+    return score.ci is not None and score.ci[0] <= 0 <= score.ci[1]
 
 
 @dataclass(frozen=True, slots=True)

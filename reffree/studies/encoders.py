@@ -291,7 +291,7 @@ def recommend(
 ) -> Iterator[str]:
     """Say which encoder to use: the one under which the recommended metric follows gold best.
 
-    Of those that cannot be told from it, one that is more than twice as fast is preferred.
+    Also of the next, or of one that cannot be told from it and is more than twice as fast.
     """
     gold = correlations[0]["gold"]
     about = [row for row in correlations if row["gold"] == gold]
@@ -302,22 +302,21 @@ def recommend(
 
     best_metric = max(of_metric, key=lambda name: mean(of_metric[name]))
     metric = RECOMMENDED if RECOMMENDED in of_metric else best_metric
-    values = {key[0]: mean(own) for key, own in group_by(of_metric[metric], "encoder").items()}
-    best, *others = sorted(values, key=lambda encoder: -values[encoder])
+    means = {key[0]: mean(own) for key, own in group_by(of_metric[metric], "encoder").items()}
+    values = dict(sorted(means.items(), key=lambda item: -item[1]))
+    best, *others = values
     verdicts = {}
     equal = [best]
     for other in others:
         is_better, verdicts[other] = tell_apart(differences, (metric, gold), best, other)
         equal += [] if is_better else [other]
+    yield (
+        f"Use {best}: {metric} agrees with {gold} over independent systems with a Pearson of "
+        f"{listed(f'{value:.2f} under {encoder}' for encoder, value in values.items())}."
+    )
     speed = {encoder: speeds.get(encoder, {}).get("units_per_second", 0.0) for encoder in equal}
     fastest = max(equal, key=lambda encoder: speed[encoder])
-    is_faster = speed[fastest] > 2 * speed[best] > 0
-    told = listed(f"{values[encoder]:.2f} under {encoder}" for encoder in (best, *others))
-    yield (
-        f"Use {fastest if is_faster else best}: {metric} agrees with {gold} over independent "
-        f"systems with a Pearson of {told}."
-    )
-    if is_faster:
+    if speed[fastest] > 2 * speed[best] > 0:
         factor = speed[fastest] / speed[best]
         yield f"{verdicts[fastest]} It encodes {factor:.0f} times as many units a second."
     elif others:

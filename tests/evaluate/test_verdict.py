@@ -365,3 +365,23 @@ def test_several_that_beat_gold_are_counted_and_the_direction_is_the_metrics():
     assert "and so are 2 more" in said
     two, _ = made(gold=EVEN, mine=BY_WORDS, other=[12, 19, 17])
     assert ", and so is " in verdict_of(two, vectors, ["placement"])
+
+
+@pytest.mark.parametrize(
+    ("cis", "said"),
+    [
+        ({"a": (-0.1, 0.3), "b": (0.1, 0.5)}, "chance 0; gold .50), those of b can (.30)"),
+        ({"a": (-0.1, 0.3), "b": (-0.1, 0.7)}, "chance 0; gold .50)."),
+        ({"a": None, "b": (0.1, 0.5)}, "a's boundaries sit little better than by chance"),
+    ],
+)
+def test_a_verdict_names_whose_boundaries_are_not_by_chance(cis, said):
+    placed = {"a": 0.1, "b": 0.3, "c": -0.2, "gold": 0.5}
+    scores = {
+        name: {
+            "placement": CorpusScore(value, value, ci=cis.get(name, (0.1, 1)), direction="higher")
+        }
+        for name, value in placed.items()
+    }
+    (sentence,) = describe("a", scores)
+    assert said in sentence
