@@ -78,6 +78,13 @@ def test_numbers_of_methods_have_bounds(run, corpus, method):
     refused(run("segment", corpus, "--method", method, "-o", "-"), "or less", code=2)
 
 
+def test_values_and_paths_of_any_length_are_told_on_a_line(run, corpus):
+    refused(run("score", corpus, "-m", f"expected_pk:evidence={'9' * 5000}"), "999…", code=2)
+    refused(run("score", corpus, "-m", "expected_pk:evidence=a\nb"), r"evidence=a\nb in", code=2)
+    done = run("segment", corpus, "--method", f"trained:path={'9' * 5000}", "-o", "-")
+    refused(done, "no segmenter (File name too long)", code=1)
+
+
 @pytest.mark.parametrize("seed", [str(2**53 + 1), MANY_DIGITS])
 def test_seeds_have_bounds(run, corpus, seed):
     refused(run("score", corpus, "-m", "pk", "--seed", seed), "9007199254740992", code=2)

@@ -26,7 +26,7 @@ from reffree.metrics.gold.pairs import Pairs
 from reffree.metrics.gold.windows import Pk, WindowDiff, Windowed
 from reffree.util.arrays import Floats
 from reffree.util.bounds import Bounds
-from reffree.util.errors import InputError
+from reffree.util.errors import InputError, shorten, visible
 from reffree.util.seeds import rng_for
 
 EVIDENCE = ("all", "embedding", "words", "cues")
@@ -87,13 +87,13 @@ class Expected(FreeMetric):
         FreeMetric.__post_init__(self)
         if self.evidence not in EVIDENCE and not self.scorer:
             raise InputError(
-                f"evidence={self.evidence}",
+                f"evidence={visible(shorten(self.evidence))}",
                 expected=", ".join([*EVIDENCE, "scorer:FOLDER"]),
                 remedy="leave it out for all that is at hand",
             )
         if self.without and self.evidence != "all":
             raise InputError(
-                f"evidence={self.evidence} without={self.without}",
+                f"evidence={visible(shorten(self.evidence))} without={self.without}",
                 expected="one of the two",
                 remedy="without= leaves a source out of all, evidence= takes one alone",
             )

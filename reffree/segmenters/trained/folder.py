@@ -110,7 +110,8 @@ def read_description(folder: Path, kind: Kind) -> Description[Any]:
             values["corpora"] = {part: tuple(names) for part, names in values["corpora"].items()}
             return Description(**values | {"history": tuple(values["history"])})
     except OSError as error:
-        is_old = (folder / f"{kind}.json").is_file()
+        is_missing = isinstance(error, FileNotFoundError)
+        is_old = is_missing and (folder / f"{kind}.json").is_file()
         version = f"a {kind} of another version of reffree"
         found = version if is_old else f"no {kind} ({error.strerror})"
     except (ValueError, TypeError, KeyError, AttributeError):
