@@ -16,6 +16,7 @@ import importlib.util
 import json
 import os
 import platform
+import re
 import signal
 import subprocess
 import sys
@@ -129,8 +130,11 @@ def run_all(n_units: int) -> dict[str, Any]:
     for row in rows:
         printed = row.pop("printed")
         if row["step"].startswith("cache fill") and row["exit_code"] == 0:
-            told = json.loads(printed)
-            row |= {"cached": told["cached"], "encoded": told["encoded"]}
+            cached, encoded = re.findall(r"([\d,]+) (?:cached|encoded)", printed)
+            row |= {
+                "cached": int(cached.replace(",", "")),
+                "encoded": int(encoded.replace(",", "")),
+            }
     return {
         "units": n_units,
         "documents": n_units // UNITS_PER_DOCUMENT,

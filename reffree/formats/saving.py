@@ -59,7 +59,7 @@ def check_target(path: str | Path) -> None:
     """Refuse what `save` could not write, before there is anything to save."""
     target = Path(path)
     _format_of(unpacked_name(target))
-    if str(target) != "-" and not target.is_dir():
+    if str(target) != "-" and not is_folder(target):
         check_writable(target)
 
 

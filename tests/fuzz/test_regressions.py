@@ -83,6 +83,8 @@ def test_values_and_paths_of_any_length_are_told_on_a_line(run, corpus):
     refused(run("score", corpus, "-m", "expected_pk:evidence=a\nb"), r"evidence=a\nb in", code=2)
     done = run("segment", corpus, "--method", f"trained:path={'9' * 5000}", "-o", "-")
     refused(done, "no segmenter (File name too long)", code=1)
+    done = run("perturb", corpus, "--perturbation", "removal:1", "-o", f"{'9' * 5000}.jsonl")
+    refused(done, "File name too long", code=1)
 
 
 @pytest.mark.parametrize("seed", [str(2**53 + 1), MANY_DIGITS])
