@@ -211,6 +211,8 @@ def test_words_left_out_are_named_by_what_they_are():
 
 def test_options_are_validated_and_repeated():
     corpus, arrays = make()
+    longest = max(len(document.units) for document in corpus)
+    reffree.score(corpus, embeddings=arrays, metrics=[f"expected_pk:length={longest}"])
     table = reffree.score(corpus, embeddings=arrays, metrics=["arp_cos"], null=5)
     assert table.settings["metrics"] == ["arp_cos"]
     assert (table.settings["null"], table.settings["average"]) == (5, "macro")
@@ -219,6 +221,10 @@ def test_options_are_validated_and_repeated():
         ({"null": "many"}, "found null = many; expected a whole number"),
         ({"unsegmented": "none"}, "found unsegmented = none; expected neutral or skip or worst"),
         ({"null": 10**6}, "1,000,000 draws"),
+        (
+            {"metrics": ["pk", f"expected_pk:length={longest + 1}"]},
+            f"expected_pk:length={longest + 1}, and no document of more than {longest} units; ",
+        ),
     ):
         with pytest.raises(OptionError, match=sentence):
             reffree.score(corpus, embeddings=arrays, **wrong)

@@ -26,6 +26,7 @@ from reffree.metrics.free.fast.tables import (
     band_of,
     build_tables,
     disperse,
+    fill_edges,
     fitting_groups,
     sweep_tables,
     table_bytes,
@@ -207,10 +208,7 @@ def score_hypotheses(
     sets = np.empty((6, 2 * masses.shape[1]))
     segments = np.empty((5, masses.shape[1]))
     for h in range(masses.shape[0]):
-        n_segments = 0
-        while n_segments < masses.shape[1] and masses[h, n_segments] > 0:
-            edges[n_segments + 1] = edges[n_segments] + masses[h, n_segments]
-            n_segments += 1
+        n_segments = fill_edges(masses[h], edges)
         if n_segments == 1:
             scores[h] = math.nan
             continue

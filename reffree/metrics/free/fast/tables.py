@@ -364,6 +364,16 @@ def disperse(squared, angle, weighted, product, weight, count):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def fill_edges(masses, edges):
+    """Write where the segments of a row of masses end, behind a first 0; return their number."""
+    n_segments = 0
+    while n_segments < len(masses) and masses[n_segments] > 0:
+        edges[n_segments + 1] = edges[n_segments] + masses[n_segments]
+        n_segments += 1
+    return n_segments
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def find_rows(masses, low, high, after):
     """Find what is looked up: units ``low … high`` of edges, spans from units to ``after``.
 
@@ -372,10 +382,7 @@ def find_rows(masses, low, high, after):
     n = len(low) - 1
     edges = np.zeros(masses.shape[1] + 1, dtype=np.int64)
     for h in range(masses.shape[0]):
-        n_segments = 0
-        while n_segments < masses.shape[1] and masses[h, n_segments] > 0:
-            edges[n_segments + 1] = edges[n_segments] + masses[h, n_segments]
-            n_segments += 1
+        n_segments = fill_edges(masses[h], edges)
         if n_segments == 1:
             continue
         for s in range(n_segments + 1):
