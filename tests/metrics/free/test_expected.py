@@ -34,6 +34,7 @@ from reffree.metrics.free.fast.segmentations import (
     least_disagreement,
     weight_for,
 )
+from reffree.metrics.free.placement import allowed_segments
 from reffree.metrics.free.posterior import Posterior
 from reffree.metrics.registry import parse_metric, parse_metrics
 from reffree.reference import pk, windowdiff
@@ -445,6 +446,17 @@ def test_no_few_cuts_of_a_chain_of_short_texts_come_before_its_joints():
     assert 40 < posterior.segments < 120
     even = [np.diff(np.linspace(0, n, k + 1).round().astype(int)) for k in range(1, 9)]
     assert all(posterior.expected_pk(masses[None]) < posterior.expected_pk(e[None]) for e in even)
+
+
+def test_numbers_of_segments_of_a_chain_stand_in_order():
+    """Those of one long text reach beyond the fewest of a chain of 33; the range needs an order."""
+    x, masses = chained_texts(33, seed=5)
+    posterior = Posterior(x, Reading())
+    segments = [node.segments for node in posterior.nodes]
+    assert len(segments) == 10
+    assert segments == sorted(segments)
+    fewest, most = allowed_segments(posterior)
+    assert 1 < fewest < len(masses) < most < len(x)
 
 
 def test_a_chain_is_weighed_as_the_oracle_does():
