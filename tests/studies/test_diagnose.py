@@ -116,12 +116,14 @@ def test_returns_are_those_of_all_pairs(document):
     assert (found > EQUAL_MARGIN).tolist() == [margin > EQUAL_MARGIN for margin in margins]
 
 
-def test_returns_among_more_segments_than_are_compared_at_once():
+@pytest.mark.parametrize("pairs", [20, 140])
+def test_returns_among_many_segments_need_no_more_than_the_nearest(pairs):
+    """With more segments than are asked for, the best non-neighbour is still among them."""
     rng = np.random.default_rng(0)
     topics = rng.normal(size=(3, 8))
-    vectors = topics[rng.integers(3, size=420)] + 1e-3 * rng.normal(size=(420, 8))
-    found, _ = semantic_returns(directions(vectors), [1, 2] * 140)
-    margins, _ = oracle.margins(vectors, [1, 2] * 140)
+    vectors = topics[rng.integers(3, size=3 * pairs)] + 1e-3 * rng.normal(size=(3 * pairs, 8))
+    found, _ = semantic_returns(directions(vectors), [1, 2] * pairs)
+    margins, _ = oracle.margins(vectors, [1, 2] * pairs)
     np.testing.assert_allclose(found, margins, atol=1e-6)
 
 
