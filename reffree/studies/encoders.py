@@ -318,7 +318,7 @@ def recommend(
     fastest = max(equal, key=lambda encoder: speed[encoder])
     if speed[fastest] > 2 * speed[best] > 0:
         factor = speed[fastest] / speed[best]
-        yield f"{verdicts[fastest]} It encodes {factor:.0f} times as many units a second."
+        yield f"{verdicts[fastest]} {fastest} encodes {factor:.0f} times as many units a second."
     elif others:
         yield verdicts[others[0]]
 

@@ -352,7 +352,7 @@ SAID = "expected_pk agrees with pk over independent systems with a Pearson of 0.
             [difference("a", "b", -0.1, 0.2)],
             {"a": 90.0, "b": 10.0},
             "b",
-            "corrected for all comparisons). It encodes 9 times as many units a second.",
+            "corrected for all comparisons). a encodes 9 times as many units a second.",
         ),
         ([difference("a", "b", -0.1, 0.2)], {"a": 19.0, "b": 10.0}, "b", "a cannot be told from b"),
         ([difference("b", "a", 0.1, 0.01)], {"a": 90.0, "b": 10.0}, "b", "b is better than a ("),
